@@ -4,14 +4,14 @@
                                  [--json FILE]
 
 Each kernel (families/) is launched with one worker, all counters and bounds checks on. The first
-launch in a shape compiles baseline code, the second one optimised code; the results of both are
-checked against NumPy. Then launches of optimised code of 0.15 s of processor time make a round,
+launch in a shape compiles baseline code, the second one optimized code; the results of both are
+checked against NumPy. Then launches of optimized code of 0.15 s of processor time make a round,
 and the best of three rounds is given, without the time of reading counters. A rate is millions of
 warp instructions a second; the rates of a kernel's shapes are given relative to its best one. A
 shape is the block, and after a plus by how much the problem's sides exceed the natural ones.
 Compile seconds are processor time of the natural shape's first launch beyond a later one's, from
-a cache in which only earlier kernels left anything; optimise seconds are those of its first
-launch of optimised code.
+a cache in which only earlier kernels left anything; optimize seconds are those of its first
+launch of optimized code.
 
 --native also runs the native loop (families/loops.py) of the kernels that have one.
 --check only checks results. --write puts the tables into docs/kernels.md.

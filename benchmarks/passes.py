@@ -3,7 +3,7 @@
     python benchmarks/passes.py [--only REGEX] [--passes NAME,...] [--write] [--json FILE]
 
 Each kernel is compiled in its natural shape with all passes, and without each of them in turn
-(`WARPLOOM_DISABLE`); compile time is processor time until there is optimised machine code. Where
+(`WARPLOOM_DISABLE`); compile time is processor time until there is optimized machine code. Where
 the LLVM IR differs, callgrind counts the instructions of the processor in machine code of one
 launch, with both (`callgrind.py`). Results are checked before that, outside of callgrind.
 

@@ -1,4 +1,4 @@
-"""Options of the whole suite: how random tests draw, how much LLVM optimises, what is left out."""
+"""Options of the whole suite: how random tests draw, how much LLVM optimizes, what is left out."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ OPTIMISED = {
     *("helpers", "ir", "passes", "lower", "compilation", "machine", "programs", "regressions"),
     *("sanitize", "timing"),
 }
-"""The folders whose kernels are optimised before their first launch, with LLVM's least effort: they
-hold optimised code against the reference machine, or check and time launches, most of which have no
+"""The folders whose kernels are optimized before their first launch, with LLVM's least effort: they
+hold optimized code against the reference machine, or check and time launches, most of which have no
 baseline code. Other tests run as users do, in baseline code until a kernel is worth more."""
 
 
@@ -75,7 +75,7 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Sets how much kernels are optimised in a test, before any of its fixtures compile one; skips
+    """Sets how much kernels are optimized in a test, before any of its fixtures compile one; skips
     the test if there is no time left for it."""
     seconds = item.config.getoption("--seconds")
     begin = getattr(item.config, "workerinput", {"begin": BEGIN})["begin"]

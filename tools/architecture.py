@@ -33,7 +33,7 @@ GROUPS = {
                                      "devices"]),
     "what all use": ("#f1f5f9", ["core"]),
 }  # fmt: skip
-"""Colours of the packages, by what they are for."""
+"""Colors of the packages, by what they are for."""
 
 WIDTH, HEIGHT, GAP, MARGIN, TEXT = 1080, 34, 6, 160, 110
 """Sizes of the picture, a row, the space between rows and that of the titles; where text begins."""

@@ -1,7 +1,7 @@
 """Provides the pytest plugin: with `pytest --warploom[=DEVICE]`, GPU tests run on the software GPU.
 
 With the option, tests that use PyTorch, numba-cuda, cuda.core or another client of the driver find
-a device; their kernels are summarised at the end (`--warploom-report FILE` writes all of it as
+a device; their kernels are summarized at the end (`--warploom-report FILE` writes all of it as
 JSON). With `--warploom-check`, sanitizers check each launch, and a test in which they find an error
 fails. With `--warploom-debug`, a launch that does something wrong stops in the debugger. The
 fixture `gpu` is a `warploom.Device`, `warploom_run` runs whole programs; the marker

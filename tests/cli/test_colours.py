@@ -1,4 +1,4 @@
-"""Colours of the commands in a terminal, and none at all where NO_COLOR is set."""
+"""Colors of the commands in a terminal, and none at all where NO_COLOR is set."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def in_terminal(folder: Path, *arguments: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_color_leaves_no_sequence(name: str, tmp_path: Path) -> None:
-    """Only an erased line of progress is left, which is no colour."""
+    """Only an erased line of progress is left, which is no color."""
     printed = in_terminal(tmp_path, *COMMANDS[name], NO_COLOR="1").replace("\r\x1b[K", "")
     assert len(printed) > 20
     assert "\x1b[" not in printed

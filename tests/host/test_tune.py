@@ -296,7 +296,7 @@ def test_texts_that_macros_leave_alike_are_one_program(monkeypatch: pytest.Monke
 
 
 def test_a_trial_finds_nothing_of_those_before() -> None:
-    """Variables of a program that trials share begin as they are initialised."""
+    """Variables of a program that trials share begin as they are initialized."""
     source = """__device__ int seen = 0;
     __global__ void turns(int *out) {
       if (seen++) for (int i = 0; i < 1000; i++) atomicAdd(out, i);

@@ -64,7 +64,7 @@ by_mode = pytest.mark.parametrize("mode", MODES)
 def assert_rounded(width: Width, mode: str, got: int, sign: Callable[[Fraction], int]) -> None:
     """`got` is the number that is rounded in that mode; `sign(x)` compares it with any rational x.
 
-    Uses nothing but the definition: `got` and its neighbours around the exact number.
+    Uses nothing but the definition: `got` and its neighbors around the exact number.
     """
     value = width.float(width.value(got))
     with np.errstate(over="ignore"):

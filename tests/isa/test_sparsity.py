@@ -74,7 +74,7 @@ def test_metadata_stand_where_the_figures_have_them(
 )
 def test_cutlass_brings_each_lane_its_metadata(form: str) -> None:
     """How CUTLASS lays the metadata of a row and half of the columns (a short for elements of 16
-    bits and more, else a word): rows at a distance of 8 become neighbours, squares of two by two
+    bits and more, else a word): rows at a distance of 8 become neighbors, squares of two by two
     are turned over, two columns lie side by side; `ldmatrix` gives lane l the l-th word."""
     sparsity = product_of(decode(f"mma.sp.sync.aligned.{form}")).sparsity
     assert sparsity is not None

@@ -1,8 +1,8 @@
 """Draws random programs of clusters, tensor copies and warp-group products in which every step is
-synchronised: the results are equal under every schedule and with any number of workers.
+synchronized: the results are equal under every schedule and with any number of workers.
 
 A program is a list of steps that every block executes; at the begin and the end of a step, the
-block or the cluster synchronises. Slots of shared memory hold matrices in the canonical layout
+block or the cluster synchronizes. Slots of shared memory hold matrices in the canonical layout
 without a swizzle: a box of a tensor that is 16 bytes wide is a column of core matrices.
 """
 

@@ -351,7 +351,7 @@ def assert_equal(kernel: Kernel, got: Outcome, expected: Outcome) -> None:
 def assert_agreement(
     kernel: Kernel, specs: Sequence[OpSpec], seed: int, prepare: Prepare = lambda _: None
 ) -> frozenset[Operation]:
-    """Asserts that the reference machine, optimised code and baseline code have equal outcomes, and
+    """Asserts that the reference machine, optimized code and baseline code have equal outcomes, and
     that all executed every choice of every slot of the forms; returns the operations that they
     executed."""
     expected = run(kernel, seed, ReferenceEngine(), prepare)

@@ -1,4 +1,4 @@
-"""Checks that LLVM's optimisation level changes the speed of a kernel, but neither results nor
+"""Checks that LLVM's optimization level changes the speed of a kernel, but neither results nor
 counts."""
 
 from __future__ import annotations

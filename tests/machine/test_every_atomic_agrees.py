@@ -17,7 +17,7 @@ KERNELS = 12
 
 
 def add(kernel: Kernel, operation: Operation, *, alone: bool) -> None:
-    """Adds one atomic on memory that was just initialised, and stores the memory afterwards."""
+    """Adds one atomic on memory that was just initialized, and stores the memory afterwards."""
     m, spec = operation.modifiers, operation.spec
     shared = m.text("space", "").startswith("shared")
     own = "%cell" if shared else "%own"

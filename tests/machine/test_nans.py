@@ -1,4 +1,4 @@
-"""Holds NaNs of both machines, in optimised and in baseline code, against what an H200 gave (driver
+"""Holds NaNs of both machines, in optimized and in baseline code, against what an H200 gave (driver
 580.159, CUDA 13.0)."""
 
 from __future__ import annotations

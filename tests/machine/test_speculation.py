@@ -166,7 +166,7 @@ def planted(draw: st.DrawFn) -> tuple[str, list[int], int, int]:
 
 @pytest.mark.parametrize("does", ["load", "store", "both", "either"])
 def test_a_conflict_is_found_wherever_it_is(does: str, random_examples: int) -> None:
-    """Threads of different blocks access bytes of their own, which may be neighbours and on both
+    """Threads of different blocks access bytes of their own, which may be neighbors and on both
     sides of a page's border: no conflict. Then one accesses what another does: a conflict, unless
     both load; and undoing it restores every byte. Of `either`, odd blocks load and even ones
     store."""

@@ -1,4 +1,4 @@
-"""Checks that baseline code has the results and counts of optimised code, and that a launch may
+"""Checks that baseline code has the results and counts of optimized code, and that a launch may
 continue in the other wherever it pauses."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from warploom.sanitize.findings import TOOLS
 def handovers(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> list[WorkerLaunch]:
-    """Makes launches begin in baseline code, pause as often as they can, and continue in optimised
+    """Makes launches begin in baseline code, pause as often as they can, and continue in optimized
     code after a number of pauses; returns the launches that did."""
     changed: list[WorkerLaunch] = []
     pauses, run_slice = 0, WorkerLaunch.run_slice

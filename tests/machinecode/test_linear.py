@@ -11,7 +11,7 @@ from warploom.machinecode.linear import LinearProgram
 
 
 def program(most: float) -> LinearProgram:
-    """Returns: minimise x + 2 y, where x + y = 4 and x <= `most`."""
+    """Returns: minimize x + 2 y, where x + y = 4 and x <= `most`."""
     made = LinearProgram()
     x, y = made.variable(1.0, most), made.variable(2.0)
     made.equal([(x, 1.0), (y, 1.0)], 4.0)

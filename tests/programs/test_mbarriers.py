@@ -56,7 +56,7 @@ def test_all_threads_meet_phase_by_phase(policy: str, engine: str) -> None:
     add.u32 %r5, %r1, 1;
     and.b32 %r5, %r5, 63;
     shl.b32 %r5, %r5, 2;
-    add.u32 %r5, %r5, %r2;      // my neighbour's
+    add.u32 %r5, %r5, %r2;      // my neighbor's
     mov.u32 %r6, 0;
     mov.u32 %r7, 0;
 round:
@@ -202,7 +202,7 @@ again:
 
 def test_an_arrival_is_a_shared_atomic() -> None:
     """64 threads of two warps at one word: two requests of 32 turns each, behind one of one turn
-    that initialises it."""
+    that initializes it."""
     gpu = wl.Device("h100")
     body = """
     @%p7 mbarrier.init.shared.b64 [bar], 64;

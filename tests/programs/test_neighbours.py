@@ -1,6 +1,6 @@
-"""What threads read of their neighbours in shared memory: scans, halos, the other way round.
+"""What threads read of their neighbors in shared memory: scans, halos, the other way round.
 
-Where a lane's neighbour would lie before the first word, that lane does not ask; the others must
+Where a lane's neighbor would lie before the first word, that lane does not ask; the others must
 not notice.
 """
 

@@ -120,7 +120,7 @@ CASES: dict[str, Callable[[], Case]] = {
         {"global_store_sectors": 125},
         tolerance=1e-6,
     ),
-    # Neighbours read 32 bytes apart: a sector for each of 1024 work-items, and 128 of the indices.
+    # Neighbors read 32 bytes apart: a sector for each of 1024 work-items, and 128 of the indices.
     "gather": lambda: Case(
         *(4, 256, [ORDER, random(1024), np.zeros(1024, np.float32), 1024]),
         random(1024)[ORDER],

@@ -39,7 +39,7 @@ def loaded(shape: str, rows: npt.NDArray) -> npt.NDArray:
     """Bytes by lane and register: the figures of PTX ISA, ldmatrix.
 
     A lane of 16x16 has four bytes of column lane / 4 in its first register and of column lane / 4 +
-    8 in its second; one of 8x16 has four neighbours of row lane / 4.
+    8 in its second; one of 8x16 has four neighbors of row lane / 4.
     """
     lanes = []
     for lane in range(32):

@@ -8,7 +8,7 @@ import triton.language as tl
 
 @triton.jit
 def softmax(x, y, columns, block: tl.constexpr):
-    """Normalises a row for each program."""
+    """Normalizes a row for each program."""
     row, at = tl.program_id(0), tl.arange(0, block)
     values = tl.load(x + row * columns + at, mask=at < columns, other=-float("inf"))
     exponentials = tl.exp(values - tl.max(values, 0))
@@ -36,7 +36,7 @@ def matmul(a, b, c, m, n, k, bm: tl.constexpr, bn: tl.constexpr, bk: tl.constexp
 
 @triton.jit
 def layer_norm(x, y, weight, bias, columns, epsilon, block: tl.constexpr):
-    """Normalises a row for each program to a mean of 0 and a variance of 1."""
+    """Normalizes a row for each program to a mean of 0 and a variance of 1."""
     row, at = tl.program_id(0), tl.arange(0, block)
     mask = at < columns
     values = tl.load(x + row * columns + at, mask=mask, other=0.0)

@@ -42,7 +42,7 @@ KERNEL row_of_4(float *out, const float *in) {  // unrolled: no structure
     for (int k = 0; k < 8; k++) s += in[I * 8 + k];
     out[I] = s;
 }
-KERNEL column_sum(float *out, const float *in, int w) {  // lanes are neighbours in each row
+KERNEL column_sum(float *out, const float *in, int w) {  // lanes are neighbors in each row
     float s = 0;
     for (int k = 0; k < w; k++) s += in[k * w + I];
     out[I] = s;

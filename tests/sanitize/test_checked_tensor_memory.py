@@ -4,7 +4,7 @@ found at its two lines. Each kernel has a wrong and a right twin.
 The rules are those of PTX ISA, "Memory Consistency Model for 5th generation of TensorCore
 operations": loads and stores are waited for by `tcgen05.wait`, other work by the mbarrier of a
 `tcgen05.commit`; a thread's products, copies and shifts are done in order; between threads fences
-stand on both sides of what synchronises them.
+stand on both sides of what synchronizes them.
 """
 
 from __future__ import annotations

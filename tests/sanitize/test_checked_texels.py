@@ -59,7 +59,7 @@ KERNEL(texture_before_the_stores_pass) {
   __syncthreads();
   surf1Dwrite(v, s, 4 * i);
 }
-KERNEL(neighbours_of_stores_pass) {
+KERNEL(neighbors_of_stores_pass) {
   I if (i % 2) surf1Dwrite(v, s, 4 * i);
   else out[i] = tex1Dfetch<float>(t, i);
 }

@@ -92,7 +92,7 @@ def test_the_page_shows_streams_and_resident_kernels():
 
 
 def test_launches_of_several_streams_differ_in_the_picture():
-    """Two kernels: the first has launches in three streams, so one colour in three hatches."""
+    """Two kernels: the first has launches in three streams, so one color in three hatches."""
     issuing = Issuing()
     for name, stream in (("k", "a"), ("k", "b"), ("k", "c"), ("other", "a"), ("k", "a")):
         demand = Demand(1, (0.2,), 0.01)

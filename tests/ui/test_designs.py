@@ -167,7 +167,7 @@ def packets(access: Access) -> list[int]:
 
 
 def test_packets_of_an_access_are_counted_by_hand() -> None:
-    """32 neighbours: 32 sectors of 2 packets, a line of 5, 4 sectors of 2, and a line of 5."""
+    """32 neighbors: 32 sectors of 2 packets, a line of 5, 4 sectors of 2, and a line of 5."""
     assert [name for name, _ in COALESCERS] == [
         *("no coalescing", "lines of 128 bytes", "sectors of 32 bytes")
     ]
@@ -188,7 +188,7 @@ def test_packets_of_an_access_are_counted_by_hand() -> None:
 
 def test_accesses_are_those_of_the_launch() -> None:
     """SAXPY of 32,768 elements: 1,024 warps with two loads and a store of 128 bytes each. The naive
-    transpose of 256 x 256: 2,048 loads of neighbours, and as many stores to a column."""
+    transpose of 256 x 256: 2,048 loads of neighbors, and as many stores to a column."""
     given = design("own-coalescer")
     kernels = {kernel.kernel: kernel for kernel in given.kernels}
     mine = function_of(solution(DESIGNED["own-coalescer"]), COALESCE)

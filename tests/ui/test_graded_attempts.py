@@ -100,7 +100,7 @@ SLOW = (
     f"if (points[i] > {n}) sum += points[i] * {n}; else if (sum > {n}) sum -= 1;"
     for n in range(20_000)
 )
-"""Statements whose optimisation takes minutes."""
+"""Statements whose optimization takes minutes."""
 
 DEEP = """__device__ __noinline__ int deep(int n)
 {

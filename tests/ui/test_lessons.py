@@ -125,14 +125,14 @@ def test_between_warps_nothing_parts() -> None:
 def test_coalescing_neighbours_4_strides_32() -> None:
     newer, older = traces("coalescing")
     data = [a.cost[SECTORS] for a in loads(newer) if a.size == 4]
-    assert data.count(4) == 2  # neighbours, and the places of the scattered
+    assert data.count(4) == 2  # neighbors, and the places of the scattered
     assert 32 in data
     strided = [a for a in loads(older) if len({b - a.addresses[0] for b in a.addresses}) == 32
                and a.addresses[1] - a.addresses[0] == 32]  # fmt: skip
     # 32 lanes 32 bytes apart lie in 8 lines of 128 bytes: 1024 bytes for 128, as by sectors.
     assert [a.cost[TRANSACTIONS] for a in strided] == [8]
     moved = [[a.cost[BYTES_MOVED] for a in loads(trace)] for trace in (newer, older)]
-    # In the order of the kernel: neighbours, strided, the places of the scattered, scattered.
+    # In the order of the kernel: neighbors, strided, the places of the scattered, scattered.
     assert (moved[0][1], moved[1][1]) == (1024, 1024)
     assert 3 * moved[0][3] < moved[1][3]
 

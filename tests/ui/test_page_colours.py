@@ -1,4 +1,4 @@
-"""A colour has one meaning in all views: those of the machine's states differ visibly from each
+"""A color has one meaning in all views: those of the machine's states differ visibly from each
 other in both themes, and what is no state is grey."""
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ VISIBLE = 20.0
 noticeable (Mahy et al., 1994)."""
 
 GREY = 16
-"""The greatest difference of two components of a colour that is seen as grey."""
+"""The greatest difference of two components of a color that is seen as grey."""
 
 
 def palette(theme: str) -> dict[str, tuple[int, int, int]]:
-    """The colours of a theme by their variables; dark ones replace some of the light theme."""
+    """The colors of a theme by their variables; dark ones replace some of the light theme."""
     light, dark = re.findall(r"^:root(?:\[data-theme=\"dark\"\])? \{\n(.*?)^\}", STYLE, re.M | re.S)
     found: dict[str, tuple[int, int, int]] = {}
     for block in (light,) if theme == "light" else (light, dark):
@@ -34,7 +34,7 @@ def palette(theme: str) -> dict[str, tuple[int, int, int]]:
 
 
 def lab(colour: tuple[int, int, int]) -> tuple[float, float, float]:
-    """A colour of sRGB in CIE L*a*b* under D65 (IEC 61966-2-1, CIE 15)."""
+    """A color of sRGB in CIE L*a*b* under D65 (IEC 61966-2-1, CIE 15)."""
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
         for part in (component / 255 for component in colour)

@@ -213,10 +213,10 @@ def test_arguments_are_written_out() -> None:
 # ---- in a browser --------------------------------------------------------------------------------
 
 LESSON = """
-title = "Neighbours"
+title = "Neighbors"
 summary = "Which words does a warp read?"
 label = "one warp"
-recap = "Neighbouring lanes should read neighbouring words."
+recap = "Neighboring lanes should read neighboring words."
 source = '''
 __global__ void copy(const float *in, float *out)
 {

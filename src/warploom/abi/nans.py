@@ -1,14 +1,14 @@
 """Finds the registers in which emitted code may leave any NaN, so that a NaN is made canonical only
 where its bits are read.
 
-PTX arithmetic returns one canonical NaN; the host's processor returns one of many. Canonicalising
+PTX arithmetic returns one canonical NaN; the host's processor returns one of many. Canonicalizing
 each result would cost two vector operations per floating-point instruction, though a NaN's bits
 matter only where bits are read: a store, a move to an integer, a shuffle. So a register that is
-written by arithmetic alone holds any NaN ("open"), and reads of its bits canonicalise it:
+written by arithmetic alone holds any NaN ("open"), and reads of its bits canonicalize it:
 
-    add.f32 %f1, %f2, %f3;     %f1 is open: no canonicalisation
+    add.f32 %f1, %f2, %f3;     %f1 is open: no canonicalization
     mul.f32 %f4, %f1, %f1;     reads %f1 as a number: none either
-    st.global.f32 [%rd1], %f4; reads bits: canonicalises %f4
+    st.global.f32 [%rd1], %f4; reads bits: canonicalizes %f4
 
 A register that a load or an integer instruction writes as well is not open."""
 
@@ -50,7 +50,7 @@ def _leaves_nan_bits_open(
     instruction: Instruction, register: Register, candidates: set[Register]
 ) -> bool:
     """Returns whether the NaN that an instruction leaves in a register may have any bits. It may if
-    the instruction is arithmetic whose result is canonicalised at the register's width, a move from
+    the instruction is arithmetic whose result is canonicalized at the register's width, a move from
     a register of that width in `candidates`, or a move of a finite literal. A literal NaN or
     infinity has its own bits, so that a move of it gives False."""
     if is_copy(instruction):

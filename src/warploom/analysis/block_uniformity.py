@@ -1,4 +1,4 @@
-"""Recognises, by static analysis, branches and barriers that all threads of a thread block execute
+"""Recognizes, by static analysis, branches and barriers that all threads of a thread block execute
 alike, and instructions and comparisons that emitted code may move or repeat.
 
     setp.eq.u32 %p1, %ctaid.x, 0; @%p1 bra b4;   uniform: all threads follow the same path

@@ -44,7 +44,7 @@ SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
 
 
 def size_for_static_schedule(program: Program, size: Size) -> Size | None:
-    """Returns the block size of a launch, by which its code has to be specialised, if the kernel
+    """Returns the block size of a launch, by which its code has to be specialized, if the kernel
     has a static schedule for that size but none for unknown sizes. Else None, also for kernels that
     do not read the block's size or have more than LONGEST (400) instructions, and for blocks with a
     partly filled warp or other layouts than along x or in rows of 16."""

@@ -20,14 +20,14 @@ TX_BITS = 21
 EXPECTED_AT, TX_AT = COUNT_BITS, 2 * COUNT_BITS
 
 VALID_AT = 61
-"""The bit that is set in an initialised mbarrier."""
+"""The bit that is set in an initialized mbarrier."""
 
 PHASE_AT = VALID_AT + 1
 
 
 @jitable
 def is_valid(word: int) -> bool:
-    """Returns whether a word is an initialised mbarrier; words may be signed or unsigned."""
+    """Returns whether a word is an initialized mbarrier; words may be signed or unsigned."""
     return (word >> VALID_AT) & 1 == 1
 
 

@@ -160,7 +160,7 @@ def _findings(source: LaunchSource, schedule: str, tools: tuple[str, ...]) -> tu
 
 
 def _print(summary: Summary, *, as_json: bool) -> None:
-    """Prints a summary as text or as JSON; in a terminal with colours."""
+    """Prints a summary as text or as JSON; in a terminal with colors."""
     if sys.stdout.isatty() and not as_json:
         from warploom.report.findings import render_findings
 

@@ -82,7 +82,7 @@ def discard_output() -> None:
 
 
 def allows_colours() -> bool:
-    """Returns whether the user allows colours and bold letters (no-color.org)."""
+    """Returns whether the user allows colors and bold letters (no-color.org)."""
     return not os.environ.get("NO_COLOR")
 
 

@@ -1,7 +1,7 @@
 """Counts the passes of a warp-wide atomic operation (a cost), and orders the lanes of its
 execution.
 
-Every lane's operation is performed; those on one address are serialised in an order that is
+Every lane's operation is performed; those on one address are serialized in an order that is
 undefined (CUDA C++ Programming Guide 12.9, "SIMT Architecture", on lanes that update one location
 atomically) and that `lane_order` chooses. So 32 lanes on one counter need 32 passes, on 32 counters
 one. The rule of the state space counts the memory traffic.
@@ -54,7 +54,7 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
     """Returns the largest number of active lanes on one address, for lanes in any order:
     `count_coinciding` in segments of `size` bytes, rounded up to a power of two, of which addresses
     are multiples; if it cannot count them (0), compares the addresses of all pairs of lanes,
-    branchless so that LLVM vectorises it."""
+    branchless so that LLVM vectorizes it."""
     shift = 0
     while (1 << shift) < size:
         shift += 1

@@ -228,7 +228,7 @@ def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
 def _count_row_ways_branchless(addresses: Addresses, mask: int) -> int:
     """Returns the largest number of distinct rows of 64 words (256 bytes) in any of the 32 banks
     that lanes of `mask` access, as `count_row_ways` does; Numba compiles this in its stead.
-    `addresses` are 32 byte addresses. Its loops have no branches, so that LLVM vectorises them."""
+    `addresses` are 32 byte addresses. Its loops have no branches, so that LLVM vectorizes them."""
     bank_mask = np.uint64((BANKS - 1) << WORD_BITS)
     row_bits = np.uint64(8)  # rows of 64 words
     firsts = 0

@@ -60,7 +60,7 @@ def count_return_cycles(addresses: Addresses, mask: int, size: int) -> int:
 def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
     """Returns whether lanes n and n ^ `distance` have the same address, for all n where both are
     active."""
-    # Differences of inactive lanes are multiplied by 0: no branches, so LLVM vectorises the loop.
+    # Differences of inactive lanes are multiplied by 0: no branches, so LLVM vectorizes the loop.
     differ = np.uint64(0)
     for lane in range(32):
         both = mask >> lane & mask >> (lane ^ distance) & 1

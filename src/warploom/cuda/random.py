@@ -36,7 +36,7 @@ __all__ = [
 def init_xoroshiro128p_states(
     states: DeviceArray, seed: int, subsequence_start: int = 0, stream: object = 0
 ) -> None:
-    """Initialises the generators, each 2**64 steps after the one before."""
+    """Initializes the generators, each 2**64 steps after the one before."""
     host: Any = np.empty(states.shape, xoroshiro128p_dtype)
     init_xoroshiro128p_states_cpu(host, seed, subsequence_start)
     states.copy_to_device(host)

@@ -11,7 +11,7 @@ from warploom.debug.stepper import Stepper
 
 
 class Search(Protocol):
-    """Recognises the positions that a search looks for."""
+    """Recognizes the positions that a search looks for."""
 
     @property
     def watch(self) -> npt.NDArray[np.int64] | None:

@@ -7,7 +7,7 @@ shortcuts for lockstep warps and barriers. docs/decisions/0032-happens-before.md
 algorithm; `tests/sanitize/oracle.py` is its slow definition. All functions are plain Python that
 Numba compiles: `state` is the detector's one array of 64-bit words, `event` the event, and both are
 indexed by the constants of `layout`. The *current* thread is the one whose access or
-synchronisation is being processed (`knowledge.set_current_thread`). That a thread *knows* an access
+synchronization is being processed (`knowledge.set_current_thread`). That a thread *knows* an access
 means that the access happens before whatever the thread does next. To *record* an access is to
 check it against the records of the same bytes and to add it to them.
 
@@ -21,7 +21,7 @@ check it against the records of the same bytes and to add it to them.
 - *Cell*: what is recorded of 4 bytes, with one record for each lane: the last weak write, one weak
   read, and lists. A line goes over to its 32 cells where runs cannot decide, such as for `atom` or
   where two runs overlap in part.
-- *Chain*: the releases that a read of a location synchronises with, newest first. After `fence;
+- *Chain*: the releases that a read of a location synchronizes with, newest first. After `fence;
   st.relaxed [f]` the chain of `f` has the fence's release; `atom [f]` of another thread adds to it,
   a weak store to `f` empties it.
 

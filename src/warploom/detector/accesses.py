@@ -87,7 +87,7 @@ def check_access(
         admitted = record_runs(state, event, plan, memory, addresses, data)
     else:
         admitted = record_lanes(state, event, plan, memory, addresses, data, lanes)
-    # A new time: a thread that synchronises with this access does not know later ones of the warp.
+    # A new time: a thread that synchronizes with this access does not know later ones of the warp.
     if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and state.exact:
         WarpKnowledge(state, state.current_warp_at).time += 1
     return admitted if state.tools & MEM else lanes
@@ -154,7 +154,7 @@ def record_runs(
 
 @jitable
 def without_repeats(addresses: Any, lanes: int) -> int:
-    """Returns the mask `lanes` without each lane whose neighbours (one number below and above) are
+    """Returns the mask `lanes` without each lane whose neighbors (one number below and above) are
     also active and load from the same address: those two make its read redundant
     (`cells.record_weak_read`)."""
     same = 0

@@ -118,11 +118,11 @@ def learn_own(state: DetectorState, added: int) -> None:
 @jitable
 def add_to_clock(state: DetectorState, clock: int) -> None:
     """Adds to the vector clock at index `clock` of the state all that the current thread knows of
-    its block: its clock, its warp up to the last synchronisation, and its own accesses so far."""
+    its block: its clock, its warp up to the last synchronization, and its own accesses so far."""
     if has_clock(state):
         join_clocks(state, clock, current_clock(state))
     # What no clock stores, because it follows from the warp: what other lanes did before the warp
-    # last synchronised, and what the thread itself did up to now (the first unknown time is the
+    # last synchronized, and what the thread itself did up to now (the first unknown time is the
     # next one).
     first_thread = state.current_warp << 5
     for thread in range(first_thread, first_thread + 32):

@@ -98,7 +98,7 @@ def wait_for_copies(state: DetectorState, event: DetectorEvent, flags: int) -> N
 @jitable
 def operate_mbarrier(state: DetectorState, key: int, word: int, flags: int) -> None:
     """Processes an operation of the current thread on the mbarrier of key `key`, whose value is
-    `word` before it. An initialisation (PLAIN_WRITE in `flags`) or invalidation clears both phases
+    `word` before it. An initialization (PLAIN_WRITE in `flags`) or invalidation clears both phases
     of the record. Any other operation first clears the record of the phase that `word` is in, if it
     is still of an earlier phase. Then, with ACQUIRES (a wait), at an mbarrier of the thread's
     block, the thread learns what was added to the phase before. With RELEASES (an arrival), what
@@ -145,7 +145,7 @@ def operate_mbarrier(state: DetectorState, key: int, word: int, flags: int) -> N
 
 @jitable
 def is_mbarrier(state: DetectorState, key: int) -> int:
-    """Returns whether an mbarrier, initialised and not invalidated, is at the location with key
+    """Returns whether an mbarrier, initialized and not invalidated, is at the location with key
     `key`."""
     entry = ReleaseLocation(state, find_location(state, key, 0))
     return int(entry.at != 0 and entry.mbarrier != 0)

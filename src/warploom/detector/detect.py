@@ -58,7 +58,7 @@ from warploom.simt.schedule_layout import ALL_BARRIERS, Plan
 def detect_event(
     state_words: Any, event_words: Any, schedule: Any, memory: Any, addresses: Any, data: Any
 ) -> int:
-    """Processes an event of a launch (`layout`: an access or synchronisation of a warp), and in
+    """Processes an event of a launch (`layout`: an access or synchronization of a warp), and in
     lockstep advances the warp's time; returns the mask of lanes that may execute it: all, but of an
     access, with MEM, those that `check_access` returns. `schedule` has the schedule's words
     (`simt.schedule_layout`), `memory` all of the host's memory by address, `addresses` those of the
@@ -81,7 +81,7 @@ def begin_event(state: DetectorState, event: DetectorEvent, plan: Plan) -> int:
     """Selects the block, the warp and the instruction of an event (`current_` words of the state),
     and the block's own shared memory; returns the index of the warp's words. If the block's slot is
     still another block's, begins this one, with its cluster; lets lanes that waited at a barrier
-    leave it; in lockstep, synchronises the warp's lanes."""
+    leave it; in lockstep, synchronizes the warp's lanes."""
     state.current_slot = state.slots_at + max(plan.slot, 0) * state.slot_words
     state.current_block = event.block
     state.current_instruction = event.instruction
@@ -99,7 +99,7 @@ def begin_event(state: DetectorState, event: DetectorEvent, plan: Plan) -> int:
     if own_warp.waiting & event.lanes:
         leave_barrier(state, event.warp, event.lanes)
     if state.lockstep:
-        # Each event of a warp in lockstep is a synchronisation of its lanes.
+        # Each event of a warp in lockstep is a synchronization of its lanes.
         own_warp.synced = own_warp.time
     return int(own_warp.at)
 

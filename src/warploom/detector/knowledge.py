@@ -2,7 +2,7 @@
 which earlier accesses it knows, that is, which happen before its next access.
 
 Ordered are, of the same block: an access of an earlier interval, of the same thread, of the same
-warp before it last synchronised, and with `exact` whatever the vector clock has. Thread 0 stores at
+warp before it last synchronized, and with `exact` whatever the vector clock has. Thread 0 stores at
 time 4 of warp 0 and releases; thread 40 acquires: its clock has 5 for thread 0, and 4 < 5.
 """
 
@@ -30,7 +30,7 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def set_current_thread(state: DetectorState, thread: int) -> None:
     """Makes a thread of the current block the current one: writes the `current_` words of its warp
-    (interval, index, last synchronisation), and those of the thread itself (`set_current_lane`)."""
+    (interval, index, last synchronization), and those of the thread itself (`set_current_lane`)."""
     slot, warp = ResidentBlock(state, state.current_slot), thread >> 5
     own_warp = WarpKnowledge(state, slot.at + state.slot_warps, warp)
     state.current_interval = interval_of(state, slot, own_warp)
@@ -68,7 +68,7 @@ def set_current_lane(state: DetectorState, thread: int) -> None:
 def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> int:
     """Returns whether an earlier access, with this interval word and thread word (`layout`),
     happens before the current thread's next one. Of its block: it is of an earlier interval, of the
-    same thread, of its warp before the last synchronisation, in its vector clock, or a known access
+    same thread, of its warp before the last synchronization, in its vector clock, or a known access
     of an agent (`knows_agent_access`). Of another block: it is in a block set that the thread knows
     (with `exact`), or to shared or tensor memory from outside of the cluster, thus by an earlier
     owner of that memory."""
@@ -87,7 +87,7 @@ def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> in
     # A barrier of all threads lies between, or program order.
     if interval_word & LOW < state.current_interval or thread == state.current_thread:
         return 1
-    # The warp has synchronised since, which needs no vector clock.
+    # The warp has synchronized since, which needs no vector clock.
     if thread >> 5 == state.current_warp and time < state.current_synced:
         return 1
     if (
@@ -113,7 +113,7 @@ def knows_agent_access(state: DetectorState, agent: int, time: int) -> int:
     if kind == WORK_OF_THREAD:
         if state.current_agent >> AGENT_KIND_AT != WORK_OF_THREAD:
             return 0
-        # Tensor cores of other threads: in order as far as a fence before a synchronisation has
+        # Tensor cores of other threads: in order as far as a fence before a synchronization has
         # passed on.
         begun = includes_copy(current_agent_word(state, begun_index(state, thread)), time)
         return int(thread == state.current_thread or begun != 0)

@@ -71,7 +71,7 @@ SCOPE_AT, SCOPE_BITS, PASSED_BY_ALL, TEXELS = 16, 3, 1 << 18, 1 << 19
 CTA, CLUSTER, GPU, SYS = range(4)
 """Flags of an instruction, and its scope (SCOPE_BITS from bit SCOPE_AT on; wider ones are greater).
 COMPARES: it writes only if the old value equals the first operand. MBARRIER: it operates on an
-mbarrier: ARRIVES there, WAITS for a phase, COMPLETES bytes, initialises it (PLAIN_WRITE) or
+mbarrier: ARRIVES there, WAITS for a phase, COMPLETES bytes, initializes it (PLAIN_WRITE) or
 INVALIDATES it. COPIES: a load whose value is only stored again. PASSED_BY_ALL: code after this
 barrier is executed by every thread, so a thread that ends without executing the barrier has skipped
 it. TEXELS: it reads a texture or a surface."""

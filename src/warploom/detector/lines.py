@@ -207,7 +207,7 @@ def reserve_run(state: DetectorState, line: LineShadow, number: int) -> int:
 @jitable
 def is_run_ordered(state: DetectorState, run: LaneRun, thread: int, footprint: int) -> int:
     """Returns whether a run is ordered before the current warp's access by lanes from `thread` on:
-    by a barrier, by a synchronisation of the warp, or because the same threads access all common
+    by a barrier, by a synchronization of the warp, or because the same threads access all common
     bytes. 0 for a run of another block, and if only its lanes one by one would show that."""
     interval_word, thread_word = run.interval, run.thread
     if interval_word >> BLOCK_AT != state.current_block + 1:

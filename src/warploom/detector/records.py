@@ -50,7 +50,7 @@ class LaneRun(WordRecord):
 
 class DetectorState(WordRecord):
     """The head of the detector's state, at the start of its array. `tools`: bits of MEM to INIT.
-    `exact`: the kernel synchronises by more than barriers of whole blocks and warps, so vector
+    `exact`: the kernel synchronizes by more than barriers of whole blocks and warps, so vector
     clocks are needed. `lockstep`: lanes of a warp execute in lockstep (below compute
     capability 7.0). `threads`: threads of its `warps`, of which `block_threads` exist.
     `clock_words`: words of a vector clock: `threads` of them, and then `agents` where there
@@ -250,7 +250,7 @@ class SettledBytes(WordRecord):
     """Settled bytes of a line (`settled`): `grid`, `block` and `warp` have a bit for each byte, 32
     in a word, set if further reads of it are redundant. Bits of `grid` hold for all threads; those
     of `block` for the block and interval of `block_tag`; those of `warp` for the block and interval
-    of `warp_tag` and the warp of `warp_epoch`, until that synchronises again."""
+    of `warp_tag` and the warp of `warp_epoch`, until that synchronizes again."""
 
     block_tag: int
     warp_tag: int
@@ -356,7 +356,7 @@ class BlockSetEntry(WordRecord):
 
 
 class ReleaseLocation(WordRecord):
-    """A location, found by `key`: its `chain` has the releases that a read of it synchronises
+    """A location, found by `key`: its `chain` has the releases that a read of it synchronizes
     with: those of the last write, and of the read-modify-writes that followed. `mbarrier`: an
     mbarrier is there, and `chain` is the index of its barrier record."""
 

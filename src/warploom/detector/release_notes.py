@@ -16,7 +16,7 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def write_release(state: DetectorState, release: ReleaseRecord, scope: int) -> None:
     """Writes what the current thread knows now to a release record: its block, interval and thread,
-    its own time plus one, its warp's last synchronisation, its block set, and `scope`. If its clock
+    its own time plus one, its warp's last synchronization, its block set, and `scope`. If its clock
     is valid or there are agents, also a copy of the clock, joined with the block's agent words (0
     if the pool is exhausted)."""
     clock = 0

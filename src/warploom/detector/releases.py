@@ -136,7 +136,7 @@ def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int)
     if entry.at == 0:
         return
     # A read-modify-write is part of the release sequence of what it reads: whoever reads its value
-    # synchronises with the earlier releases as well. A plain write ends the sequence.
+    # synchronizes with the earlier releases as well. A plain write ends the sequence.
     chain = ReleaseChain(state, entry.chain if is_atomic else 0)
     # An atomic again after the same fence adds nothing: a loop of them must not lengthen the chain.
     if (
@@ -201,7 +201,7 @@ def is_fence_release(
 
 @jitable
 def end_chain(state: DetectorState, key: int) -> None:
-    """Empties the chain of a location, as a weak write to it does: a later read synchronises with
+    """Empties the chain of a location, as a weak write to it does: a later read synchronizes with
     no release."""
     entry = ReleaseLocation(state, find_location(state, key, 0))
     if entry.at:
@@ -240,7 +240,7 @@ def acquire_strong_reads(state: DetectorState, scope: int) -> None:
     while node.at:
         following = node.next
         acquire_chain(state, ReleaseChain(state, node.interval), min(scope, node.thread))
-        # A later fence of a wider scope can still synchronise with this chain.
+        # A later fence of a wider scope can still synchronize with this chain.
         if scope < min(node.thread, GPU):
             node.next = pending
             pending = node.at

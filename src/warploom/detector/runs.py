@@ -130,7 +130,7 @@ def repeat_bits_per_word(bits: int, size: int) -> int:
 def doubled(bits: int) -> int:
     """Returns 32 bits with each of the lower 16 of `bits` repeated twice: 0b101 gives 0b110011."""
     bits &= 0xFFFF
-    # Moves bit i to bit 2 * i, by halves of groups of 16, 8, 4 and 2; times 3 sets its neighbour.
+    # Moves bit i to bit 2 * i, by halves of groups of 16, 8, 4 and 2; times 3 sets its neighbor.
     bits = (bits | bits << 8) & 0x00FF00FF
     bits = (bits | bits << 4) & 0x0F0F0F0F
     bits = (bits | bits << 2) & 0x33333333

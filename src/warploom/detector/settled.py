@@ -6,7 +6,7 @@ all runs but the first.
 
 Blocks 0 and 1 have read a line that the launch has not written: its 128 bytes are settled for the
 grid. Warps 0 and 1 of block 3 have read it: settled for block 3 until its next barrier. Lanes 0 and
-1 of one warp: settled for that warp until it synchronises. A write clears the bits of its bytes.
+1 of one warp: settled for that warp until it synchronizes. A write clears the bits of its bytes.
 Does nothing with `exact`.
 """
 
@@ -60,7 +60,7 @@ def are_settled_for_all(state: DetectorState, line: LineShadow, words: int) -> i
 def is_settled(state: DetectorState, line: LineShadow, footprint: int, words: int) -> int:
     """Returns whether a weak read needs neither check nor record: all bytes of its footprint and
     words (`runs`) in a line are settled for the grid, for the current thread's block in this
-    interval, or for its warp until that synchronises."""
+    interval, or for its warp until that synchronizes."""
     settled_record = SettledBytes(state, settled_at(state, line))
     if settled_record.at == 0:
         return 0
@@ -94,7 +94,7 @@ def settled_at(state: DetectorState, line: LineShadow) -> int:
 
 @jitable
 def warp_epoch(state: DetectorState) -> int:
-    """Returns the current warp and the time when its lanes synchronised last, packed: bytes settled
+    """Returns the current warp and the time when its lanes synchronized last, packed: bytes settled
     for the warp are valid while this is equal."""
     return int(state.current_synced << WARP_BITS | state.current_warp)
 
@@ -107,7 +107,7 @@ def settle(
     no check), if two readers are retained, at the distance `current_distance`, which the weak read
     recorded last has left. They are settled for the grid if the readers are of two blocks and no
     thread has written; for the block and interval if they are of two warps; for the warp, until it
-    synchronises, if they are two of its lanes. The last two also need that no thread has written,
+    synchronizes, if they are two of its lanes. The last two also need that no thread has written,
     or that the last write is of an earlier interval of the block or, in shared memory, of another
     block. Nothing with `exact`, for a single reader, or if the cell's lists have writes or strong
     accesses."""
@@ -181,7 +181,7 @@ def allocate_for_lines(state: DetectorState, size: int) -> int:
 def mark_settled(state: DetectorState, line: LineShadow, word: int, bits: int) -> None:
     """Marks bytes of a line as settled (later weak reads in the scope need no check), those of
     `bits` in group `word` of 32, for the scope that follows from `current_distance`: block and
-    interval for OTHER_WARP, grid for OTHER_BLOCK, else the warp until it synchronises. Clears the
+    interval for OTHER_WARP, grid for OTHER_BLOCK, else the warp until it synchronizes. Clears the
     bits of an earlier block, interval or warp first. Nothing if the pool is exhausted."""
     tag = state.current_block + 1 << BLOCK_AT | state.current_interval
     settled = SettledBytes(state, enable_settled(state, line))

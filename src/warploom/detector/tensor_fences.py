@@ -2,7 +2,7 @@
 `tcgen05.fence`.
 
 What one warp has begun there and another uses next has to be waited for, then passed on by a fence
-before the threads synchronise, and taken over by a fence after that:
+before the threads synchronize, and taken over by a fence after that:
 
     warp 0   tcgen05.ld; tcgen05.wait::ld; tcgen05.fence::before_thread_sync; bar.sync 0
     warp 1   bar.sync 0; tcgen05.fence::after_thread_sync; tcgen05.st
@@ -76,7 +76,7 @@ def wait_for_moves(state: DetectorState, event: DetectorEvent, stores: int) -> N
 def fence_before(state: DetectorState, event: DetectorEvent) -> None:
     """Processes `tcgen05.fence::before_thread_sync`: marks in the lanes' agent words, as fenced,
     the loads and stores of tensor memory that their warp has waited for, and what their tensor
-    cores have begun; threads that synchronise with the lanes later learn it. Advances the warp's
+    cores have begun; threads that synchronize with the lanes later learn it. Advances the warp's
     time."""
     left = event.lanes
     while left:
@@ -125,7 +125,7 @@ def check_fences(
     state: DetectorState, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
     """Reports an access to tensor memory that is ordered after that of another warp (the caller has
-    found that), but without `tcgen05.fence` before the synchronisation, after it, or both
+    found that), but without `tcgen05.fence` before the synchronization, after it, or both
     (K_UNFENCED); the fence before it is only demanded within a block. Nothing if one of the two is
     no agent's, or both are of one warp."""
     agent, time, block = thread_word & AGENT_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT

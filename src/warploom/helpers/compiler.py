@@ -37,7 +37,7 @@ _OUTSIDE = {"memset", "memcpy", "memmove"}
 
 def link_helpers(functions: Mapping[str, Typed]) -> llvm.ModuleRef:
     """Compiles the functions, by name, with Numba and returns them as one module, which is not
-    optimised yet. Each is exported as `PREFIX` and its name; all other functions are internal."""
+    optimized yet. Each is exported as `PREFIX` and its name; all other functions are internal."""
     from warploom.helpers import lanewise  # only compilation needs it
 
     whole = llvm.parse_assembly(_NO_COUNTS)
@@ -53,7 +53,7 @@ def link_helpers(functions: Mapping[str, Typed]) -> llvm.ModuleRef:
 
 
 def compile_object(module: llvm.ModuleRef, processor: Processor) -> bytes:
-    """Optimises a copy of a module and compiles it to an object for a processor.
+    """Optimizes a copy of a module and compiles it to an object for a processor.
 
     Raises WarploomError if the object would call functions of Numba's runtime.
     """
@@ -71,7 +71,7 @@ def compile_object(module: llvm.ModuleRef, processor: Processor) -> bytes:
 
 @contextmanager
 def _without_optimisation() -> Generator[None]:
-    """Disables Numba's optimisation while it is open: the linked module is optimised as a whole,
+    """Disables Numba's optimization while it is open: the linked module is optimized as a whole,
     once for each processor."""
     config: Any = import_module("numba.core.config")
     before = config.OPT

@@ -4,8 +4,8 @@ each access (the vector form of `cost.deferred_atomics.sum_deferred_costs`).
 An access has a byte for each lane: the word that it addressed, in a window of 256 words. The bytes
 are transposed to 32 vectors, one for each lane, whose byte i belongs to access i. A sorting network
 (Batcher's) then sorts each access's 32 words with 191 pairs of `umin` and `umax`, without branches.
-In sorted order, neighbours that differ in the word, the sector or the line count distinct words,
-sectors and lines; the longest run of equal words is the number of serialised lanes. Sorted by bank
+In sorted order, neighbors that differ in the word, the sector or the line count distinct words,
+sectors and lines; the longest run of equal words is the number of serialized lanes. Sorted by bank
 (bytes rotated, so that the bank is in the high bits), the most distinct words of one bank is the
 number of wavefronts:
 
@@ -171,7 +171,7 @@ def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
 def _count_bank_words(lanes: Lanes, words: Sequence[Value]) -> Value:
     """Returns, as a vector with a byte for each access, the most distinct words of one bank. Vector
     n of the 32 `words` has word n of each access, with the bank in the high 5 bits of its byte;
-    they are sorted, also within a bank: only neighbours are compared."""
+    they are sorted, also within a bank: only neighbors are compared."""
     b = lanes.b
     bank_words, most = _byte(1), _byte(1)
     for before, word in pairwise(words):

@@ -62,7 +62,7 @@ class HelperObject:
         ]
 
     def _compile(self) -> llvm.ModuleRef:
-        """Imports the functions and compiles them to one LLVM module, not yet optimised."""
+        """Imports the functions and compiles them to one LLVM module, not yet optimized."""
         functions = self.functions()
         return link_helpers({name: (functions[name], types) for name, types in self.signatures})
 

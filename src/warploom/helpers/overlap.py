@@ -5,7 +5,7 @@ The key of a lane is its address shifted to the number of its segment. Three met
 
 1. Keys in a window of 64 set a bit each of one 64-bit word; `ctpop` counts them (5 5 6 9 sets bits
    5, 6, 9: 3 segments). Groups of 4, 8 or 32 segments are counted by OR-ing shifted copies.
-2. Keys that do not fall from lane to lane are counted by comparing neighbours (`helpers.rising`).
+2. Keys that do not fall from lane to lane are counted by comparing neighbors (`helpers.rising`).
 3. Other keys are compared pair by pair. A lane is a duplicate if a lower lane has its key. Lane l
    is compared with each lower lane once: for each set bit of l, with the lanes that share the bits
    above it and lack that bit. So the halves of the warp, then of each half, and so on, are compared

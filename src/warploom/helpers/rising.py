@@ -1,7 +1,7 @@
 """Emits vector code for helpers that tests whether addresses rise from lane to lane (inactive lanes
 left out), and finds their stride or counts the segments of memory that they touch.
 
-    keys 3 3 - 4 9 9 ...  (lane 2 inactive)   ->   distinct keys = changes between neighbours + 1
+    keys 3 3 - 4 9 9 ...  (lane 2 inactive)   ->   distinct keys = changes between neighbors + 1
     offsets 0 8 - 24 ...                      ->   stride 8
     offsets 0 8 - 20 ...                      ->   NO_STEP
 
@@ -67,7 +67,7 @@ def if_rising(
     touched; else the results of `otherwise`.
 
     `keys`: 32-bit numbers of the lanes' segments; an inactive lane has the key of the lowest active
-    lane. Neighbours are compared first: of unrelated keys, some neighbours mostly fall, and the
+    lane. Neighbors are compared first: of unrelated keys, some neighbors mostly fall, and the
     prefix maximum is not needed.
     """
     b = lanes.b

@@ -37,7 +37,7 @@ each slot, and the scheduler state and the context of each warp in the slots."""
 
 
 def begin_launch(plan: Words, slots: Slots) -> int:
-    """Initialises the schedule for a launch: all slots are empty, no block is resident
+    """Initializes the schedule for a launch: all slots are empty, no block is resident
     (`simt.block_slots.start_blocks`). Leaves `next_block`, the first to begin, as the host wrote
     it. Returns 0."""
     block_slots.start_blocks(Plan(plan, 0), slots)

@@ -99,7 +99,7 @@ def llvm_ir_of(
     spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch, *, baseline: bool
 ) -> str:
     """Returns the LLVM IR that the compiled engine makes of a program for such launches: of
-    optimised code, or of `baseline` code."""
+    optimized code, or of `baseline` code."""
     from warploom.machine.compiled.engine import CompiledEngine
 
     return CompiledEngine(spec, options).llvm_ir(program, launch, baseline=baseline)
@@ -128,7 +128,7 @@ def passes_of(spec: DeviceSpec, options: MemoryOptions, program: Program, launch
 def access_plans_of(
     spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch
 ) -> list[tuple[int, str]]:
-    """Returns how optimised code for such launches does a program's accesses to memory: for each,
+    """Returns how optimized code for such launches does a program's accesses to memory: for each,
     the number of its instruction and a sentence."""
     from warploom.machine.compiled.engine import CompiledEngine
 

@@ -224,7 +224,7 @@ class Launcher:
 
     def llvm_ir(self, *, baseline: bool = False) -> str:
         """Returns the LLVM IR that the kernel becomes for such launches, before LLVM's passes: of
-        optimised code, or of the `baseline` code in which a kernel begins. Raises WarploomError
+        optimized code, or of the `baseline` code in which a kernel begins. Raises WarploomError
         where the device's warps are not of 32 lanes."""
         context = self.kernel.context
         choose_engine("compiled", context.spec)
@@ -233,7 +233,7 @@ class Launcher:
 
     def warp_ir(self, *, each_pass: bool = False) -> str:
         """Returns what the compiler's passes find of the kernel for such launches, as text: the
-        form that LLVM IR of optimised code is emitted from (docs/engine.md, "Warp IR"). With
+        form that LLVM IR of optimized code is emitted from (docs/engine.md, "Warp IR"). With
         `each_pass`, it is the text after each pass. Raises WarploomError where the device's warps
         are not of 32 lanes."""
         context = self.kernel.context
@@ -243,7 +243,7 @@ class Launcher:
         return printed(context.spec, context.options, self.kernel.program, launch)
 
     def access_plans(self) -> list[tuple[int, str]]:
-        """Returns how optimised code for such launches does the kernel's accesses to memory: for
+        """Returns how optimized code for such launches does the kernel's accesses to memory: for
         each, the number of its instruction in `kernel.program` and a sentence. Raises WarploomError
         where the device's warps are not of 32 lanes."""
         context = self.kernel.context

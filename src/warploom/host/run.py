@@ -167,7 +167,7 @@ class Run:
     @property
     def tier(self) -> str:
         """Returns the code that the launch ended in: "baseline", which is compiled fast and takes 4
-        times as long in the median, or optimised code by LLVM's effort, "level 0", "level 1" or
+        times as long in the median, or optimized code by LLVM's effort, "level 0", "level 1" or
         "level 3"; empty on the reference machine. Only the host's time depends on it."""
         return self.tally.tier
 

@@ -1,4 +1,4 @@
-"""Names the optional transformations of optimised code, and reads which ones the environment
+"""Names the optional transformations of optimized code, and reads which ones the environment
 variable `WARPLOOM_DISABLE` switches off. Neither results nor counters depend on them."""
 
 from __future__ import annotations

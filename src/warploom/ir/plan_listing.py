@@ -1,4 +1,4 @@
-"""Lists the plan of each memory access of a kernel in the convergent copy of optimised code
+"""Lists the plan of each memory access of a kernel in the convergent copy of optimized code
 (`ir.access_plans`), for `warploom ptx --plan`."""
 
 from __future__ import annotations

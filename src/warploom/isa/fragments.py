@@ -2,7 +2,7 @@
 
 Stated once, for both machines. Source: PTX ISA, "Warp Level Matrix Multiply-Accumulate
 Instructions", the figures of each fragment. They have one pattern: a tile of eight rows goes to the
-lanes by fours (row = lane / 4), `run` neighbouring columns to each lane; further tiles follow in
+lanes by fours (row = lane / 4), `run` neighboring columns to each lane; further tiles follow in
 the lane's next elements, down first, then to the right.
 
 B is written with its columns as rows: its tile covers eight columns, and elements run along k. The
@@ -90,14 +90,14 @@ def tiled(type: str, rows: int, columns: int, run: int, count: int | None = None
 
 
 def operand(type: str, rows: int, depth: int, count: int | None = None) -> Fragment:
-    """Returns A (rows of m) or B (rows of n), `depth` elements along k; a register holds neighbours
+    """Returns A (rows of m) or B (rows of n), `depth` elements along k; a register holds neighbors
     along k."""
     columns = depth // 32 if type == "b1" else depth
     return tiled(type, rows, columns, max(1, 32 // WIDTHS[type]), count)
 
 
 def accumulator(type: str, rows: int, columns: int) -> Fragment:
-    """Returns C or D: a lane holds pairs of neighbours in a row."""
+    """Returns C or D: a lane holds pairs of neighbors in a row."""
     return tiled(type, rows, columns, 2)
 
 
@@ -113,7 +113,7 @@ def quad_operand(along: bool) -> Fragment:
     """Returns A or B of the four 8x8x4 products that `mma.m8n8k4` computes at once, one below the
     other.
 
-    `along` says that a lane holds neighbours along k (A in rows, B in columns).
+    `along` says that a lane holds neighbors along k (A in rows, B in columns).
     """
 
     def position(lane: int, element: int) -> Position:

@@ -7,7 +7,7 @@ kind needs no more than its line; one with a new effect adds a kind here, and a 
 kind is executed (`machine.reference.warp`, `lower.instructions`).
 
     ld.global.f32    LOAD            reads memory
-    bar.sync         BLOCK_BARRIER   synchronises, ends a basic block
+    bar.sync         BLOCK_BARRIER   synchronizes, ends a basic block
     cp.async.wait_all  COPY_WAIT     awaits asynchronous work
     add.s32          COMPUTE         none: its terms say all (`isa.terms`)
 """

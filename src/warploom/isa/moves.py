@@ -1,6 +1,6 @@
 """`wmma.load` and `wmma.store` as plain accesses: which bytes each lane moves to which register.
 
-Neighbours that share a register move together where memory has them side by side. Source: PTX ISA,
+Neighbors that share a register move together where memory has them side by side. Source: PTX ISA,
 "Matrix Storage"; strides are in elements.
 """
 

@@ -1,6 +1,6 @@
 """Conditions that the PTX ISA sets for instructions of asynchronous copies and barriers in memory.
 
-An instruction that breaks one has undefined behaviour; both machines stop at it with a fault. A
+An instruction that breaks one has undefined behavior; both machines stop at it with a fault. A
 condition is a term over source operands, or over the word in memory that an atomic finds.
 """
 

@@ -1,7 +1,7 @@
 """Scales of blocks in `mma`: which lane holds, in which byte, the scale of a block of A or B.
 
 Each row of A, and each column of B, is cut along k into `count` blocks; a block is multiplied by a
-scale of eight bits. One lane holds the scales of a row in neighbouring bytes of a register; the
+scale of eight bits. One lane holds the scales of a row in neighboring bytes of a register; the
 tuples {byte-id, thread-id} say in which bytes, and in which of the lanes that could.
 
 Source: PTX ISA, "Block Scaling for mma.sync" (sizes, types and selectors); NVIDIA's CUTLASS for
@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 GROUP = 4
-"""Neighbouring lanes that hold the rows r and r + 8 of A, or one column of B, between them."""
+"""Neighboring lanes that hold the rows r and r + 8 of A, or one column of B, between them."""
 
 GROUPS = 8
 BYTE_BITS = 8
@@ -28,7 +28,7 @@ DEFAULT_BLOCKS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2}
 
 @dataclass(frozen=True)
 class ScaleSide:
-    """The scales of A or B: `lanes` neighbouring lanes hold them for a group of rows, one each."""
+    """The scales of A or B: `lanes` neighboring lanes hold them for a group of rows, one each."""
 
     lanes: int
 

@@ -1,6 +1,6 @@
 """Matrices in shared memory that a matrix descriptor names: which bytes hold which elements.
 
-A matrix is read by units of 16 bytes. A unit holds neighbours along the major dimension: k, or for
+A matrix is read by units of 16 bytes. A unit holds neighbors along the major dimension: k, or for
 a transposed operand m (of A) or n (of B). Units stand in lines, one for each index of the other
 dimension, and lines in groups of eight. Source: PTX ISA, "Shared Memory Matrix Layout" of "Register
 Fragments and Shared Memory Matrix Layouts" (canonical layouts and strides) and "Matrix Descriptor
@@ -45,7 +45,7 @@ class SharedOperand:
     """A multiplicand in shared memory, read by a warp in blocks of at most `block_rows` rows.
 
     `rows` (of A, or columns of B) times `columns` along k, of elements of `type`; `transposed`: the
-    neighbours in a unit have the same k.
+    neighbors in a unit have the same k.
     """
 
     type: str

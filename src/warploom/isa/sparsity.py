@@ -20,7 +20,7 @@ NIBBLE = 4
 """Bits of metadata for a chunk."""
 
 THREADS = 4
-"""Neighbouring lanes that hold the metadata of a row between them."""
+"""Neighboring lanes that hold the metadata of a row between them."""
 
 CHUNKS = {32: 2, 16: 4, 8: 4, 4: 8}
 """Columns of a chunk, by the width of an element."""
@@ -35,7 +35,7 @@ class Sparsity:
 
     @property
     def chunk(self) -> int:
-        """Returns the number of neighbours along k of which half are stored."""
+        """Returns the number of neighbors along k of which half are stored."""
         return CHUNKS[self.bits]
 
     @property
@@ -45,7 +45,7 @@ class Sparsity:
 
     @property
     def run(self) -> int:
-        """Returns the number of neighbours that one index places: 4-bit elements come in pairs."""
+        """Returns the number of neighbors that one index places: 4-bit elements come in pairs."""
         return max(1, self.stored // 2)
 
     @property

@@ -2,7 +2,7 @@
 
 The limit is 300 s, or the number in the environment variable WARPLOOM_COMPILE_SECONDS. LLVM's own
 passes run after that and cannot be interrupted; they last about as long again, since a kernel of
-that size is compiled with the least optimisation (`llvm.opt_level`).
+that size is compiled with the least optimization (`llvm.opt_level`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Chooses LLVM's optimisation level for a kernel: lower where superlinear passes are too slow.
+"""Chooses LLVM's optimization level for a kernel: lower where superlinear passes are too slow.
 
 The environment variable WARPLOOM_OPT_LEVEL (0, 1 or 3, see `Effort`) lowers the level for all
 kernels: they compile faster and run slower, with the same results and counters. If it is set,
-kernels are optimised before their first launch; its value `baseline`, which switches optimised
+kernels are optimized before their first launch; its value `baseline`, which switches optimized
 code off, is handled by `machine.compiled.tiers`.
 """
 
@@ -19,12 +19,12 @@ VARIABLE, BASELINE = "WARPLOOM_OPT_LEVEL", "baseline"
 
 BRANCHED, LONG = 10_000, 25_000
 """Products of basic blocks and registers above which a kernel is compiled at level 1, and at level
-0. Optimising needs time in proportion to the product or more: 20 s at 29,000, five minutes at
+0. Optimizing needs time in proportion to the product or more: 20 s at 29,000, five minutes at
 220,000."""
 
 CALLS_WEIGH = 4
 """The factor of the product in a kernel with functions that are not inlined: a return has an edge
-to every call site. 119 blocks and 68 registers needed 8.6 s, not optimised 2.7."""
+to every call site. 119 blocks and 68 registers needed 8.6 s, not optimized 2.7."""
 
 MANY_INSTRUCTIONS, MANY_PIECES = 4000, 128
 """The numbers of instructions and of pieces above which a kernel is compiled at level 0, however
@@ -65,7 +65,7 @@ def chosen_effort(program: Program) -> Effort:
 
 
 def effort(program: Program) -> Effort:
-    """Returns the highest level at which optimising a kernel needs less time than typical runs. Its
+    """Returns the highest level at which optimizing a kernel needs less time than typical runs. Its
     size is basic blocks times registers, four times that with calls that are not inlined. LEAST for
     a size over LONG (25,000), or more than MANY_INSTRUCTIONS (4000) with more than MANY_PIECES
     (128) pieces (`_pieces`); else LESS for a size over BRANCHED (10,000), or more than

@@ -105,7 +105,7 @@ def has_feature(name: str) -> bool:
 def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.TargetMachine:
     """Returns a new LLVM target machine for a processor (default: the chosen one).
 
-    `effort`, 0 to 3, is the optimisation level of code generation. Each call makes a new object,
+    `effort`, 0 to 3, is the optimization level of code generation. Each call makes a new object,
     since an execution engine owns the target machine that it is created with.
     """
     llvm.initialize_native_target()

@@ -91,7 +91,7 @@ class InstructionCode:
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
         """Emits an instruction that does not end a basic block. First emits the race detector's
-        event (if it observes synchronisation), checks of operands, and waits for copies; for a
+        event (if it observes synchronization), checks of operands, and waits for copies; for a
         fence also one of the host, if other threads of the host run at the same time
         (`KernelVariant.concurrent`). That is all of an instruction for which `_has_no_code` holds.
         Then emits an instruction without results (`_emit_without_results`), or the results and

@@ -105,7 +105,7 @@ class Schedule:
 
     def slots(self, launch: Launch) -> int:
         """Returns the number of slots for resident blocks: as many as the device holds or the
-        launch has. A cluster is resident as a whole or not at all, on neighbouring SMs: in whole
+        launch has. A cluster is resident as a whole or not at all, on neighboring SMs: in whole
         clusters, at least one, and none on SMs at the end that are too few for a cluster."""
         size = launch.cluster_blocks
         held = self.resident_blocks
@@ -131,7 +131,7 @@ class Launch:
     added to the program's own shared memory. `max_instructions` limits the warp instructions; None
     means no limit. `output` receives the text that the kernel prints; None means standard output.
     `grid_workspace` is the address of the memory in which the thread blocks of a cooperative launch
-    synchronise. Only the reference machine runs warps of a `warp_size` other than 32.
+    synchronize. Only the reference machine runs warps of a `warp_size` other than 32.
     `cancellation` lets another thread stop the launch. `cluster` is the cluster size in blocks
     along each axis; `explicit_cluster` is true if the launch or the kernel sets it. `registers` are
     those that the kernel's directives give a thread, 0 if they give none. `nd_range` is what an

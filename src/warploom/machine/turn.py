@@ -1,4 +1,4 @@
-"""Serialises kernels of a device: one runs at a time, in the order of the launch calls.
+"""Serializes kernels of a device: one runs at a time, in the order of the launch calls.
 
 `LaunchLock` is a ticket lock: a launch to a stream draws a ticket when it is called and runs when
 all launches with lower tickets have ended, though streams have threads of their own. Host code that

@@ -57,7 +57,7 @@ class Cell:
         return self.text[:-1].strip() if self.text.endswith(":") else ""
 
     def strength(self, order: str) -> Strength:
-        """Returns how it takes part in synchronisation; `order` where it does not say."""
+        """Returns how it takes part in synchronization; `order` where it does not say."""
         said = next((part for part in self.parts[1:] if part in ORDERS), order)
         scope = next((part for part in self.parts[1:] if part in SCOPES), "sys")
         return Strength(said, scope, PROXIES.get(self.parts[0], "generic"))

@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """The ways in which an access or a fence takes part in synchronisation.
+    """The ways in which an access or a fence takes part in synchronization.
 
     `order` is "weak", "relaxed", "acquire", "release", "acq_rel" or "sc" (PTX ISA, "Operation
     types"); `scope` "cta", "cluster", "gpu" or "sys"; `proxy` the way to memory: "generic",

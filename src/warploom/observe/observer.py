@@ -53,7 +53,7 @@ whatever the guard.
 device address, an offset in shared or local memory; 0 for inactive lanes. `on_branch` is called
 before each `bra` and `brx`; `taken` are the lanes that take it. `on_barrier` is called when lanes
 arrive at a barrier of their thread block with that `number`, which awaits `threads` threads (0:
-all), or at the barrier of their cluster, number 24; the warps of a warp group that synchronise at a
+all), or at the barrier of their cluster, number 24; the warps of a warp group that synchronize at a
 `wgmma` arrive at number 16 and higher. `on_block_end` is called when all warps of a block have
 ended.
 """

@@ -287,7 +287,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 class MBarrier(msgspec.Struct, frozen=True):
-    """An mbarrier that was initialised: its thread block's number in the grid, and its address
+    """An mbarrier that was initialized: its thread block's number in the grid, and its address
     there."""
 
     block: int

@@ -1,6 +1,6 @@
 """Finds registers that hold the value of a parameter or a variable of the source.
 
-Optimised PTX does not map registers to variables. Some mappings can be inferred: a register that is
+Optimized PTX does not map registers to variables. Some mappings can be inferred: a register that is
 loaded from a parameter, or copied from such a register; and the single result of a line that only
 assigns to a variable. For `int i = blockIdx.x * blockDim.x + threadIdx.x;`, compiled to
 

@@ -11,7 +11,7 @@ finds, so that they are stored in one value for each run of lanes.
 The mask after `&` has the bits that may be 1 in the first lane: a warp's first %tid.x is a multiple
 of 32 below 1024.
 
-Not handled: kernels too large to be optimised, and variants that store registers lane by lane
+Not handled: kernels too large to be optimized, and variants that store registers lane by lane
 (`KernelVariant.stores_lane_by_lane`). Costs 15 to 20 % of the time to compile; it is what most
 other passes begin with (`analysis.uniformity`, docs/passes.md)."""
 

@@ -24,25 +24,25 @@ def digest(*values: object) -> str:
 
 
 class _Serialiser:
-    """Serialises values to texts that are equal only for equal values. Texts of registers are
-    cached, since programs name the same registers many times; so are the serialisers of types."""
+    """Serializes values to texts that are equal only for equal values. Texts of registers are
+    cached, since programs name the same registers many times; so are the serializers of types."""
 
     def __init__(self) -> None:
-        """Prepares a serialiser for registers; those of other types are made when a value of the
+        """Prepares a serializer for registers; those of other types are made when a value of the
         type is first written."""
         self._registers: dict[tuple[str, str], str] = {}
         self._new_register = self._writer_of_fields(Register)
         self._writers: dict[type, Callable[[Any], str]] = {}
 
     def written(self, value: object) -> str:
-        """Returns the text of a value, by a serialiser that is chosen once for each type."""
+        """Returns the text of a value, by a serializer that is chosen once for each type."""
         write = self._writers.get(type(value))
         if write is None:
             write = self._writers[type(value)] = self._writer_of(value)
         return write(value)
 
     def _writer_of(self, value: object) -> Callable[[Any], str]:
-        """Returns the function that serialises values of a value's type: constants, enumerations
+        """Returns the function that serializes values of a value's type: constants, enumerations
         and operations by their texts, tuples in order, data classes field by field, mappings and
         frozen sets in sorted order. Raises TypeError for other types."""
         if type(value) is Register:
@@ -71,7 +71,7 @@ class _Serialiser:
         return text
 
     def _writer_of_fields(self, kind: type) -> Callable[[Any], str]:
-        """Returns a serialiser for data classes of type `kind` that writes the fields which
+        """Returns a serializer for data classes of type `kind` that writes the fields which
         comparisons include."""
         names = tuple(field.name for field in fields(kind) if field.compare)
 

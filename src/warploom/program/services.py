@@ -1,4 +1,4 @@
-"""Recognises calls of functions that the machines provide: printf, assert, malloc and free.
+"""Recognizes calls of functions that the machines provide: printf, assert, malloc and free.
 
 Compilers declare these functions `.extern`, without a body. A call of one stays a `call` in the
 program, with arguments and results in registers; `machine.services` implements them. Source: CUDA

@@ -1,4 +1,4 @@
-"""The terminal that commands print to, and the colours that they use there."""
+"""The terminal that commands print to, and the colors that they use there."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from warploom.sanitize.summary import PREFIX, Summary
 
 
 def render_findings(summary: Summary) -> None:
-    """Prints findings as `Summary.text` has them, with the severity of each in its colour."""
+    """Prints findings as `Summary.text` has them, with the severity of each in its color."""
     console = terminal(soft_wrap=True)
     end = SEVERITIES["Error"] if summary.number(ERROR) else "bold green"
     for line in summary.text().splitlines():

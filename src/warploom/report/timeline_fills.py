@@ -1,4 +1,4 @@
-"""Chooses how the work of a timeline is filled in drawings: a colour for each kernel, and a hatch
+"""Chooses how the work of a timeline is filled in drawings: a color for each kernel, and a hatch
 for each stream that launches it."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from warploom.timing.timeline.work import Engine, ScheduledWork
 
 COLOURS = ("#3b6fb6", "#b65f3b", "#3b8f6a", "#8a5bb0", "#a3812a", "#4d8fa3", "#b0487a", "#667080")
-"""The colours of kernels, in the order of their first launch; then they repeat."""
+"""The colors of kernels, in the order of their first launch; then they repeat."""
 
 COPY = "#8c8c8c"
 
@@ -24,7 +24,7 @@ LINE = "rgb(255 255 255 / 0.55)"
 
 @dataclass(frozen=True)
 class Fill:
-    """A colour with the lines of a hatch, at an angle in degrees; None for no lines."""
+    """A color with the lines of a hatch, at an angle in degrees; None for no lines."""
 
     colour: str
     angle: int | None = None
@@ -62,7 +62,7 @@ class Fill:
 
 
 def fills_of(works: Sequence[ScheduledWork]) -> list[Fill]:
-    """Returns the fill of each work: launches of a kernel have one colour, and a hatch by their
+    """Returns the fill of each work: launches of a kernel have one color, and a hatch by their
     stream, in the order of the streams' first launches of that kernel."""
     streams: dict[str, dict[Hashable, None]] = {}
     for work in works:

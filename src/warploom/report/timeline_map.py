@@ -27,12 +27,12 @@ MAP_STYLE = """
 
 SCRIPT = """
 const data = JSON.parse(document.getElementById("map").text);
-const { moments, names, streams, colours, left, scale } = data;
+const { moments, names, streams, colors, left, scale } = data;
 const slider = document.getElementById("moment"), said = document.getElementById("said");
 const cells = document.getElementById("sms"), kernels = document.getElementById("kernels");
 const swatch = (number) => {
   const found = document.createElement("i");
-  found.className = "swatch"; found.style.background = colours[number];
+  found.className = "swatch"; found.style.background = colors[number];
   return found;
 };
 const counted = (blocks) => blocks + (blocks === 1 ? " block" : " blocks");
@@ -118,7 +118,7 @@ def multiprocessors(
 
 
 def _moment(one: ResidentBlocksOfSms, sms: int) -> dict[str, object]:
-    """Returns a moment as data of the page; neighbouring SMs with equal blocks are one entry."""
+    """Returns a moment as data of the page; neighboring SMs with equal blocks are one entry."""
 
     def inside(sm: int) -> list[list[int]]:
         return [[index, int(on[sm])] for index, on in one.blocks.items() if on[sm]]

@@ -103,7 +103,7 @@ class EventSource:
         self._pass_event(warp, instruction, mask, event_words)
 
     def passes(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Passes another instruction that synchronises."""
+        """Passes another instruction that synchronizes."""
         ptx_instruction = warp.run.program.instructions[instruction]
         kind = event_of(ptx_instruction)
         if kind is None or kind in words.AT_BARRIERS:

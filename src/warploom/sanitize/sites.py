@@ -1,5 +1,5 @@
 """Describes a program's instructions to the detector: flags for how each accesses memory and
-synchronises.
+synchronizes.
 
     st.release.gpu [f], 1     STRONG | RELEASES | GPU << SCOPE_AT
     atom.add [c], 1           STRONG | GPU << SCOPE_AT
@@ -118,7 +118,7 @@ def _ordering_mbarriers(flags: int) -> int:
 
 
 def needs_exactness(instruction: Instruction, flags: int) -> bool:
-    """Returns whether threads may synchronise by an instruction in another way than by barriers of
+    """Returns whether threads may synchronize by an instruction in another way than by barriers of
     the whole block or warp."""
     if flags & (words.ACQUIRES | words.RELEASES | words.MBARRIER | words.ASYNC):
         return True

@@ -2,7 +2,7 @@
 bytes that a work has touched (`layout.T_READ_AT`).
 
 A copy on stream 1 writes bytes 0 to 16 of a buffer, a launch on stream 2 reads bytes 12 to 20, and
-neither waits for the other: one finding, at byte 12. Works that may have synchronised by a flag in
+neither waits for the other: one finding, at byte 12. Works that may have synchronized by a flag in
 memory are not compared.
 """
 

@@ -1,4 +1,4 @@
-"""Summarises findings of several launches as text, JSON or SARIF."""
+"""Summarizes findings of several launches as text, JSON or SARIF."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ of the uniformity analysis (`analysis.uniformity`).
     and.b32     %r4, %r2, 124;         affine<4>, if each warp's %r2 begins at a multiple of 128
 
 Results of guarded instructions are varying, unless the guard is uniform. Not handled: predicates
-with structure (`tid < n` is varying here; `lower.operations.prefix_masks` recognises it).
+with structure (`tid < n` is varying here; `lower.operations.prefix_masks` recognizes it).
 """
 
 from __future__ import annotations

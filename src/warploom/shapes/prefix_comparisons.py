@@ -1,4 +1,4 @@
-"""Recognises comparisons of an affine value of stride 1 with a uniform one: the lanes in which they
+"""Recognizes comparisons of an affine value of stride 1 with a uniform one: the lanes in which they
 hold are a prefix of the warp, its complement, or one lane.
 
     setp.lt.s32 %p1, %tid.x, %r1;   ->   ("lt", %tid.x, %r1)

@@ -25,7 +25,7 @@ class WarpLayout(Enum):
     runs of 16, 8, 4 or 2 threads along x. The width of blocks is a multiple of a run's length.
     WHOLE_ROWS, WHOLE_ROWS_OF_8, WHOLE_ROWS_OF_4, WHOLE_ROWS_OF_2: it is a run's length, so that
     `%tid.x` is the same in all runs. ONE_LINE: all threads lie along x, in blocks of any other
-    width. ANY: neighbouring lanes may differ in y or z anywhere.
+    width. ANY: neighboring lanes may differ in y or z anywhere.
 
     The others describe a whole thread block, across its warps. BLOCK: no layout is known, so that
     registers are uniform in the thread block or varying. ALONG_X: all threads lie along x. IN_ROWS:

@@ -1,7 +1,7 @@
 """Begins blocks in the slots of one worker, and chooses the block that runs next: functions that
 change the schedule's plan and the block in each slot, for both machines.
 
-A block occupies its slot until it ends. Blocks of a cluster begin together, in neighbouring slots.
+A block occupies its slot until it ends. Blocks of a cluster begin together, in neighboring slots.
 Parameters are those of `simt.scheduling`."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from warploom.simt.warp_table import NONE, table_words
 
 @jitable
 def start_blocks(plan: Plan, slots: Words) -> None:
-    """Initialises the scheduler's state for a launch: all slots are empty, there is no current
+    """Initializes the scheduler's state for a launch: all slots are empty, there is no current
     block, and no barrier is touched. `round` (rounds over all slots), `yields_slot`, and the counts
     of resident, held, stuck and cancelled blocks and of waits for a cluster are 0. Leaves
     `next_block`, the first block to begin, to the caller."""
@@ -44,7 +44,7 @@ def can_start(plan: Plan) -> bool:
 @jitable
 def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
     """Begins the next block (`next_block`, which it advances) in a free slot, if one can start
-    (`can_start`), and initialises the state and table of each of its warps; else, or while the
+    (`can_start`), and initializes the state and table of each of its warps; else, or while the
     blocks of a team are to end first (`simt.teams`), resumes the first resident block. Makes that
     block the current one. The slot of a new block is stored as `begun`,
     which `free_slot` reads. Returns False, and changes nothing, if no block can start and none is

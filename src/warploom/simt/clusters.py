@@ -1,7 +1,7 @@
 """Runs clusters of thread blocks, for both machines: numbers their blocks, completes
 `barrier.cluster`, and resolves addresses of distributed shared memory.
 
-The blocks of a cluster occupy neighbouring slots of the schedule, in the order of their ranks,
+The blocks of a cluster occupy neighboring slots of the schedule, in the order of their ranks,
 until the last of them has ended. Source: PTX ISA, "Cluster of Cooperative Thread Arrays",
 "barrier.cluster", "mapa".
 """

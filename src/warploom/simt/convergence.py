@@ -32,7 +32,7 @@ that they wait, as code is faster when lanes execute together."""
 
 @jitable
 def begin(table: WarpTable, live: int, lanes: int, policy: int) -> int:
-    """Initialises the table of a warp with the live lanes `live` of `lanes`: all run together from
+    """Initializes the table of a warp with the live lanes `live` of `lanes`: all run together from
     basic block 0, with an empty SIMT stack. Returns 1 if they begin as parked splits of one lane
     each instead (policy ADVERSARIAL), else 0."""
     table.lanes = lanes

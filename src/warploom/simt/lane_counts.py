@@ -34,7 +34,7 @@ def jitable(function: _F) -> _F:
 def compiled_as(loops: _F) -> Callable[[_F], _F]:
     """Returns a decorator for a Python function instead of which Numba compiles `loops`, which
     computes the same result: sets are fast in Python, branchless loops in machine code, as LLVM
-    vectorises them."""
+    vectorizes them."""
 
     def mark(function: _F) -> _F:
         """Registers `function` with its replacement, and returns it unchanged."""
@@ -137,7 +137,7 @@ def is_rising(addresses: Addresses, mask: int) -> bool:
 def count_rising_segments(addresses: Addresses, shift: int) -> int:
     """Returns the number of distinct segments of 2^shift bytes that 32 active lanes touch. Only for
     addresses that never decrease from lane to lane (`is_rising`): equal segments are then
-    neighbours, so one pass counts them."""
+    neighbors, so one pass counts them."""
     segments = addresses >> np.uint64(shift)
     return 1 + int((segments[1:] != segments[:-1]).sum())
 
@@ -151,7 +151,7 @@ def count_distinct_branchless(addresses: Addresses, mask: int, shift: int) -> in
     for lane in range(32):
         segment = addresses[lane] >> bits
         repeated = 0
-        # Masks instead of branches and an early exit: LLVM then vectorises the loop.
+        # Masks instead of branches and an early exit: LLVM then vectorizes the loop.
         for earlier in range(lane):
             repeated |= (mask >> earlier) & (addresses[earlier] >> bits == segment)
         count += (mask >> lane) & 1 & ~repeated

@@ -37,7 +37,7 @@ def format_bytes(format: int) -> int:
 def count_sector(address: int, issue: TexelIssue, record: Ints) -> None:
     """Counts the 32-byte sector of an address, and its line if no sector of it was touched, in
     `record`, unless this request has touched the sector before; appends it to the list of touched
-    sectors in `issue`. Searches backwards, as neighbouring lanes mostly touch the same sector."""
+    sectors in `issue`. Searches backwards, as neighboring lanes mostly touch the same sector."""
     sector, new_line = address >> 5, 1
     count = issue.touched
     for index in range(count, 0, -1):

@@ -36,7 +36,7 @@ def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
     L2.
 
     Whole lines are written at random among those that are read: a share f of writes makes 2 f (1 -
-    f) of all pairs of neighbours in a bank switch between reading and writing."""
+    f) of all pairs of neighbors in a bank switch between reading and writing."""
     p, memory = outcome.setting.parameters, outcome.memory
     l2_bytes = w.LINE_BYTES * int(p.l2_sets * p.l2_ways)
     # Dirty lines of earlier launches, which L2 began with, are not written by this one.

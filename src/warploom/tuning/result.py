@@ -28,7 +28,7 @@ OBJECTIVES = (
     "warp_instructions",
     "registers",
 )
-"""The costs that can be minimised."""
+"""The costs that can be minimized."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ a second, leaves a launch to compiled code."""
 
 
 ADVERSARIAL = Variant(schedule="adversarial")
-"""The launch that results must hold under, too: lanes run apart wherever nothing synchronises them,
+"""The launch that results must hold under, too: lanes run apart wherever nothing synchronizes them,
 so that kernels that rely on lanes in lockstep fail."""
 
 

@@ -150,7 +150,7 @@ def misused() -> None:
     must(driver.cuStreamBeginCapture(plain, mode))
     codes += [driver.cuStreamBeginCapture(plain, mode)[0]]
     codes += [driver.cuStreamSynchronize(plain)[0]]
-    codes += [driver.cuStreamEndCapture(plain)[0]]  # which the synchronisation spoilt
+    codes += [driver.cuStreamEndCapture(plain)[0]]  # which the synchronization spoilt
     must(driver.cuStreamBeginCapture(plain, mode))
     must(driver.cuEventRecord(event, plain))
     must(driver.cuStreamWaitEvent(other, event, 0))

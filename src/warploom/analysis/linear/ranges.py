@@ -114,7 +114,7 @@ def _scaled(range: Range, by: int) -> Range:
 
 def _narrow(variables: dict[IndexVariable, Range], fact: Form) -> None:
     """Narrows the ranges of a fact's variables, in place, to values for which the fact can be at
-    least 0 while all other variables are at the end of their ranges that favours it."""
+    least 0 while all other variables are at the end of their ranges that favors it."""
     parts = {v: _scaled(variables[v], stride) for v, stride in fact.strides}
     for variable, stride in fact.strides:
         rest_high = sum(high for name, (_, high) in parts.items() if name != variable)

@@ -53,7 +53,7 @@ def execute_request(memory: Memory, entry: RequestEntry, work: ProductWork) -> N
     """Executes the request of an entry, by its kind: copies a box, or bytes (those in `byte_mask`);
     reduces; writes the response of `clusterlaunchcontrol.try_cancel`; multiplies; copies into
     tensor memory, or shifts rows there. A commit and the end of a group do nothing. Then signals
-    its mbarrier, unless the address is 0 or the mbarrier is not initialised: one arrival for a
+    its mbarrier, unless the address is 0 or the mbarrier is not initialized: one arrival for a
     commit, `tx_bytes` for all others. `work` is work space for a matrix product. Words of the entry
     that locate a row of a box are overwritten."""
     kind, size = entry.kind, entry.size

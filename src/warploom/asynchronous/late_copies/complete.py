@@ -30,7 +30,7 @@ from warploom.texture.texels import Memory, read_bytes, write_bytes
 def complete_lane(memory: Memory, entry: PendingCopies, lane: int) -> None:
     """Completes the copy of one lane, by the kind of its entry: copies bytes and zeros those after
     them, stores a value of up to 16 bytes, or reduces an integer into memory. Then signals
-    `tx_bytes` to its mbarrier, unless the address is 0 or the mbarrier is not initialised. The
+    `tx_bytes` to its mbarrier, unless the address is 0 or the mbarrier is not initialized. The
     lane's bit in `mask` is left to the caller."""
     target, size = int(entry.target[lane]) - ORIGIN, entry.size[lane]
     if entry.kind == COPY:

@@ -20,7 +20,7 @@ MAP_BYTES = 128
 MOST_RANK = 5
 
 TAG = 2
-"""The required value of the four lowest bits of the flags, by which a map is recognised. Flags,
+"""The required value of the four lowest bits of the flags, by which a map is recognized. Flags,
 from bit 0: tag (4 bits), rank less 1 (3), element type (4), interleave (2), swizzle (3), fill (1);
 from bit 22: mode (2), swizzle atomicity (2)."""
 

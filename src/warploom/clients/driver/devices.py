@@ -1,4 +1,4 @@
-"""Initialisation, versions, and what the device is."""
+"""Initialization, versions, and what the device is."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def driver_version(version: int) -> None:
 @entry("cuGetExportTable")
 def export_table(table: int, _identity: int) -> int:
     """Does not answer, as tables are not documented. Says once of each library of NVIDIA's that it
-    stops here, whose own errors say that they are not initialised, or nothing."""
+    stops here, whose own errors say that they are not initialized, or nothing."""
     put(table, 0)
     session().if_nothing_ran = STATIC_RUNTIME
     library = calling_library()

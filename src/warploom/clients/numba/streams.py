@@ -28,7 +28,7 @@ class Stream:
 
     @contextmanager
     def auto_synchronize(self) -> Generator[Stream]:
-        """Synchronises at the end of the block."""
+        """Synchronizes at the end of the block."""
         yield self
         self.synchronize()
 

@@ -1,4 +1,4 @@
-"""Formats of images: the channels of a pixel, their type, and colours as bytes."""
+"""Formats of images: the channels of a pixel, their type, and colors as bytes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ COMPONENTS = {
     DEPTH: (0,),
     SRGBA: (0, 1, 2, 3),
 }
-"""Which components of a colour a pixel holds, by the order of its channels."""
+"""Which components of a color a pixel holds, by the order of its channels."""
 
 SNORM_8, SNORM_16, UNORM_8, UNORM_16 = range(0x10D0, 0x10D4)
 SIGNED_8, SIGNED_16, SIGNED_32, UNSIGNED_8, UNSIGNED_16, UNSIGNED_32, HALF, FLOAT = range(
@@ -137,7 +137,7 @@ class ImageFormat:
 
     @property
     def selects(self) -> Selects:
-        """Returns which channel each component of a colour is read from (OpenCL C 3.0, 6.15.15.7):
+        """Returns which channel each component of a color is read from (OpenCL C 3.0, 6.15.15.7):
         those that a pixel does not hold are 0, but 1 is the last of an order without it."""
         if self.order == INTENSITY:
             return (0, 0, 0, 0)
@@ -153,7 +153,7 @@ class ImageFormat:
         return struct.pack("<2I", self.order, self.type)
 
     def pixel(self, color: int) -> bytes:
-        """Returns a pixel of the colour at an address: four numbers of 32 bits, each a float where
+        """Returns a pixel of the color at an address: four numbers of 32 bits, each a float where
         the channels are normalized or floats, rounded to the nearest."""
         is_number = self.type in NUMBERS
         kind = np.float32 if is_number else np.int32
@@ -172,7 +172,7 @@ class ImageFormat:
 
 
 def _encoded(linear: Floats) -> Floats:
-    """Returns components of a colour in sRGB."""
+    """Returns components of a color in sRGB."""
     within = np.clip(np.nan_to_num(linear), 0, 1).astype(np.float64)
     curved = 1.055 * within ** (1 / 2.4) - 0.055
     return np.where(within <= 0.0031308, 12.92 * within, curved).astype(np.float32)

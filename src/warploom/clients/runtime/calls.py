@@ -1,4 +1,4 @@
-"""Errors, synchronisation, streams and events: the driver's own, under the runtime's names."""
+"""Errors, synchronization, streams and events: the driver's own, under the runtime's names."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def install(_torch: object) -> None:
 
 
 def prepare_device() -> None:
-    """Prepares what needs the device: runs when PyTorch has initialised CUDA."""
+    """Prepares what needs the device: runs when PyTorch has initialized CUDA."""
     from warploom.clients.torch.memory_statistics import count_allocations
 
     if "PYTORCH_NO_CUDA_MEMORY_CACHING" in os.environ:

@@ -56,7 +56,7 @@ def next_draw(generator: Any, step: int) -> tuple[int, int]:
 
 def _mixed(seed: int, offset: int) -> int:
     """Returns 64 bits of both (SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
-    Generators", 2014), so that neighbouring seeds do not give related numbers."""
+    Generators", 2014), so that neighboring seeds do not give related numbers."""
     word = (seed + (offset // STEP + 1) * _MIXER) & _MASK
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     word = (word ^ word >> 27) * 0x94D049BB133111EB & _MASK

@@ -2,7 +2,7 @@
 
 An image that a kernel reads is the handle of a texture, one that it writes that of a surface, and a
 sampler is the word that the texture unit takes (`warploom.texture.descriptors`). Order and type of
-channels, and colours outside the image, are properties of the texture.
+channels, and colors outside the image, are properties of the texture.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KINDS = (
 )
 RESULTS = {"f": ("float", "f32", "f"), "i": ("int", "s32", "r"), "ui": ("uint", "u32", "r")}
 UNSAMPLED = "0x%xul" % (SAMPLER_TAG | sum(BORDERED << (MODES_AT + 4 * n) for n in range(3)))
-"""The sampler of a read without one: the pixel itself, and the border's colour outside."""
+"""The sampler of a read without one: the pixel itself, and the border's color outside."""
 
 _MODES = sum(mode << 4 * n for n, mode in enumerate((CLAMP, CLAMP, BORDERED, WRAP, MIRROR)))
 """The texture unit's mode for each of CLK_ADDRESS_NONE, CLAMP_TO_EDGE, CLAMP, REPEAT, and

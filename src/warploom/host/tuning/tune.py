@@ -92,7 +92,7 @@ def tune(
     "block_size_x * TILE <= 1024", or functions that are given it as a dictionary, as Kernel Tuner
     has them.
 
-    `objectives` are costs to be minimised (`warploom.tuning.result.OBJECTIVES`), the first of them
+    `objectives` are costs to be minimized (`warploom.tuning.result.OBJECTIVES`), the first of them
     ranks. `workers` processes share the trials (with more than one the main module must be one
     that can be imported), or the workers of the Dask scheduler at `cluster`. Trials that ran are
     kept in the file `cache`, as lines of JSON, and not run again.

@@ -1,5 +1,5 @@
 """Loads, stores and copies: PTX ISA, "Data Movement and Conversion Instructions: ld, ldu, st,
-prefetch, isspacep, cp.async" and their neighbours.
+prefetch, isspacep, cp.async" and their neighbors.
 
 What moves bytes has no terms: the machines do it. Hints about caches change no value.
 """

@@ -1,7 +1,7 @@
 """Defines the instructions of a whole warp: PTX ISA, "shfl", "vote", "match", "redux", "elect",
 "activemask", "bar.warp.sync".
 
-They have no terms, for a lane's result depends on its neighbours: the machines know them by name.
+They have no terms, for a lane's result depends on its neighbors: the machines know them by name.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
         result of lane = old
 
 Lanes run lowest first, or in the order that a policy chooses (`cost.atomics.lane_order`). There is
-no vectorised form: lanes may have one address.
+no vectorized form: lanes may have one address.
 
 Where several workers share a launch (`Slot.IS_SHARED`), updates of global memory that leave the
 same in any order, and whose old values nobody reads, are atomic operations of the host. They have a
@@ -162,7 +162,7 @@ class LaneByLane:
     def _end(self) -> None:
         """Emits the addition of the number of changed elements, from the counter or from the
         operands, to the launch's count of memory changes (`record_memory_change`), by which
-        spinning warps are recognised."""
+        spinning warps are recognized."""
         changed_at = self._changed
         changed = (
             self._count_changed_by_operands()
@@ -284,7 +284,7 @@ class LaneByLane:
         if operator in ("min", "max") and not self._update.combine.type.is_signed:
             operator = f"u{operator}"
         element = self.lanes.lane(operand, 0)
-        # Where blocks may conflict, they may also synchronise by this atomic, which then has to
+        # Where blocks may conflict, they may also synchronize by this atomic, which then has to
         # order their other accesses. Where they only share the launch, nothing but the sum can
         # show.
         order = "seq_cst" if self.access.concurrent else "monotonic"

@@ -1,4 +1,4 @@
-"""Lowers instructions of baseline code, which is compiled fast and runs a kernel until optimised
+"""Lowers instructions of baseline code, which is compiled fast and runs a kernel until optimized
 code is ready, to calls of shared functions.
 
 A call whose operands are all constants is appended to the call table (`lower.baseline.tables`); one

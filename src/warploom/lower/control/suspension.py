@@ -53,7 +53,7 @@ class Suspension:
         registers."""
         self.sites: dict[int, int] = {}
         """By the basic blocks at whose ends the warp as a whole waits, the numbers of the sites:
-        the block's number plus one, in baseline and optimised code alike."""
+        the block's number plus one, in baseline and optimized code alike."""
 
     def suspend(self, status: Status, index: int | Value) -> None:
         """Emits the running lanes' exit from the warp function with a status; a later call

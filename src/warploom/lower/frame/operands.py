@@ -60,7 +60,7 @@ class Operands:
         extended with zeros, literals converted (`immediate_bits`), a negated predicate inverted.
 
         `width` is 32, or that of the operand's vector shape or a wider one. `blind`: the result
-        does not depend on a NaN's bits, so that an open NaN is not canonicalised (`abi.nans`).
+        does not depend on a NaN's bits, so that an open NaN is not canonicalized (`abi.nans`).
         Raises TypeError for an operand that has no value."""
         if isinstance(operand, Immediate):
             return self.lowerings[width].vectors.constant(immediate_bits(operand, type), type)
@@ -83,7 +83,7 @@ class Operands:
         return self.read(operand, unsigned(type.bits))
 
     def _register(self, register: Register, type: ScalarType, blind: bool, width: int) -> Value:
-        """Returns a register in `width` lanes as `type` (`read_as`), with an open NaN canonicalised
+        """Returns a register in `width` lanes as `type` (`read_as`), with an open NaN canonicalized
         unless `blind`."""
         value = self.frame.registers.load(register, width)
         if register in self.frame.open_nans and not blind:

@@ -48,7 +48,7 @@ class Specials:
         """Returns the value of a special register that is uniform in a warp, a scalar of its type:
         a constant if its table states so (`fixed`; 0 for `%gridid`), else computed from the
         environment. Reading a clock sets `timed` in the warp's state to CLOCK_READ, by which the
-        scheduler recognises spinning on time."""
+        scheduler recognizes spinning on time."""
         b, special = self.b, SPECIAL_REGISTERS[name]
         type = ir.IntType(special.type.bits)
         if special.fixed is not None:

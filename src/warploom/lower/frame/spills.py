@@ -75,13 +75,13 @@ class SpillCode:
         """Restores the live lanes, which become the active ones, and the `live` registers that
         `save_convergent` has saved; the SIMT stack becomes empty. `whole`: all 32 lanes are known
         to be live, so that the live mask is a constant. The other registers that basic blocks share
-        are dead here; they become zero, for LLVM's optimiser alone, unless the kernel is too long
+        are dead here; they become zero, for LLVM's optimizer alone, unless the kernel is too long
         for it or code has one copy of each block."""
         b, frame = self.b, self.frame
         self._set_convergent(
             I32(-1) if whole else b.trunc(frame.get(frame.context.table(WarpTable.live)), I32)
         )
-        # Dead registers are set to zero for LLVM's optimiser only, which does not run on large
+        # Dead registers are set to zero for LLVM's optimizer only, which does not run on large
         # kernels and on baseline code; code of one copy reads the context alone.
         if not (self._is_long or frame.variant.has_one_copy):
             frame.transfers.clear(live)
@@ -95,7 +95,7 @@ class SpillCode:
             self.frame.registers.restore(register, self._together[register])
 
     def begin(self, lanes: Value) -> None:
-        """Initialises a warp with these lanes (an i32), live and active: registers that basic
+        """Initializes a warp with these lanes (an i32), live and active: registers that basic
         blocks share hold zeros, no operation is in flight, the SIMT stack is empty.
         """
         self.frame.transfers.clear()

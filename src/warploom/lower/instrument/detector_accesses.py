@@ -106,7 +106,7 @@ def _try_quick_path(
     and a buffer for the addresses of lanes."""
     b, layout, (state, event, _, addresses) = lanes.b, runs.layout, pointers
     exact = b.load(lanes.slot(state, DetectorState.exact), typ=I64)
-    # Where only barriers of whole blocks and warps synchronise (`exact` is 0), two reads of one
+    # Where only barriers of whole blocks and warps synchronize (`exact` is 0), two reads of one
     # address make those of all lanes between redundant: no later write is ordered after both and
     # not after the others.
     thinned = b.and_(b.icmp_signed("==", exact, I64(0)), I1(access_type.op == "load"))
@@ -197,7 +197,7 @@ def _first_lanes(lanes: Lanes, runs: Value) -> Value:
 
 def _reported_lanes(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> Value:
     """Returns the lanes that the detector records for those of a mask: all of them, or if `thinned`
-    (an i1: reads where only barriers synchronise) all but those between two active neighbours with
+    (an i1: reads where only barriers synchronize) all but those between two active neighbors with
     the same address (`cells.record_weak_read`). `same`: lanes with the address of the lane
     before."""
     b = lanes.b

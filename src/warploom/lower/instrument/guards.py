@@ -58,7 +58,7 @@ class Guards:
             return None
         held = self.frame.registers.load(instruction.guard.register)
         if self.frame.variant.baseline and instruction.guard.negated:
-            # Baseline code is not optimised: one operation on an i32 instead of 32 on an i1.
+            # Baseline code is not optimized: one operation on an i32 instead of 32 on an i1.
             return self.lanes.mask(self.b.not_(self.lanes.bits(held)))
         return self.b.not_(held) if instruction.guard.negated else held
 

@@ -1,5 +1,5 @@
 """Emits calls that pass events of a warp to the race detector (`detector`) other than loads and
-stores: barriers and other synchronisation, and asynchronous requests.
+stores: barriers and other synchronization, and asynchronous requests.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class EventCode:
                 record_event()
 
     def instruction(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits the event of lanes `on` that execute an instruction which synchronises or waits:
+        """Emits the event of lanes `on` that execute an instruction which synchronizes or waits:
         with the member masks of all lanes for WARP_SYNC, with the number of groups that may stay
         pending for ASYNC_WAIT (-1: not given). Emits nothing for others, nor for barriers of
         blocks, which have `barrier`."""

@@ -58,7 +58,7 @@ class WarpVoteCode:
         own = lanes.mask(group)
         slots: list[tuple[Value, ScalarType]] = []
         for value, type in self.together(instruction, own):
-            # The slot is not initialised: lanes in no group do not execute the instruction.
+            # The slot is not initialized: lanes in no group do not execute the instruction.
             slot = self.operands.frame.variable(value.type)
             b.store(lanes.blend(own, value, b.load(slot, typ=value.type)), slot)
             slots.append((slot, type))

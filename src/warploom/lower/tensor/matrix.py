@@ -114,7 +114,7 @@ class MatrixCode:
             for selector in elements(selectors)
         )
         register_operand = word
-        # One of `threads` neighbouring lanes contributes, as the selector's low bits say.
+        # One of `threads` neighboring lanes contributes, as the selector's low bits say.
         for number in range(1, side.threads):
             holders = [side.contributor(lane, number) for lane in range(LANES)]
             moved = pick(self.lanes, [word], [(0, holder) for holder in holders])
@@ -143,7 +143,7 @@ class MatrixCode:
 
     def _move(self, index: int, instruction: Instruction, on: Value) -> Results:
         """Emits `wmma.load` or `wmma.store` of a fragment, one access for each piece of the
-        registers that each lane holds (`isa.moves.Piece`: elements that are neighbours in memory);
+        registers that each lane holds (`isa.moves.Piece`: elements that are neighbors in memory);
         returns the registers of a load with their values, an empty list for a store."""
         b, move = self.b, matrix_move(instruction.operation)
         first_operand, second_operand, *stride = instruction.operands

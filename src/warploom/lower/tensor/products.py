@@ -122,7 +122,7 @@ class SumCode:
 
     def selector(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
         """Returns the position in its chunk (0 to `choices` - 1, in runs of elements that stay
-        neighbours) of the k-th stored element of a sparse A's rows, one row a lane, from the
+        neighbors) of the k-th stored element of a sparse A's rows, one row a lane, from the
         metadata (i32 lanes)."""
         held = [sparsity.position(row, k) for row in rows]
         moved = pick(self.lanes, [metadata], [(0, lane) for lane, _ in held])

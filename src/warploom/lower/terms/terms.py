@@ -67,7 +67,7 @@ bits of a NaN that they return."""
 
 def ignores_nan_bits(term: Term) -> frozenset[int]:
     """Returns the numbers of the arguments whose NaN bits do not influence the term's value, so
-    that they need not be canonicalised (`abi.nans`).
+    that they need not be canonicalized (`abi.nans`).
 
     These are the arguments from which every path to the root has only `BITLESS` nodes or selects,
     in a term whose root is `canonical` or no float; below a comparison or `is_nan`, all are. Of a

@@ -1,6 +1,6 @@
 """Stores in the disk cache how long a kernel has run in baseline code.
 
-A program of less than a second ends before its kernels are worth optimising, however often it runs;
+A program of less than a second ends before its kernels are worth optimizing, however often it runs;
 the sum over its runs states that they are.
 """
 

@@ -94,7 +94,7 @@ class CompiledEngine:
     ) -> Tiers:
         """Returns the code tiers of a program for launches like this one: of code that writes a log
         (`records`), has what a debugger needs (`debugging`) or reports events to an observer
-        (`observes`). Only code without a log, observer and single steps may be specialised for a
+        (`observes`). Only code without a log, observer and single steps may be specialized for a
         block size."""
         variant = self._variant(program, launch, records=records)
         # Code for one block size runs warps in a static schedule, in which events would be out of
@@ -115,7 +115,7 @@ class CompiledEngine:
         return cast(Tiers, program.cache[key])
 
     def llvm_ir(self, program: Program, launch: Launch, *, baseline: bool) -> str:
-        """Returns the LLVM IR of optimised or baseline code for launches like this one, before
+        """Returns the LLVM IR of optimized or baseline code for launches like this one, before
         LLVM's passes."""
         from warploom.compilation.emission import emit_ir  # the compiler
 
@@ -124,14 +124,14 @@ class CompiledEngine:
         return emit_ir(layout, variant.for_baseline() if baseline else variant).text
 
     def access_plans(self, program: Program, launch: Launch) -> list[PlannedAccess]:
-        """Returns how optimised code for launches like this one performs each memory access (masked
+        """Returns how optimized code for launches like this one performs each memory access (masked
         load, gather and so on), from its Warp IR; for listings."""
         from warploom.ir.plan_listing import planned_accesses  # the compiler
 
         return planned_accesses(self.warp_ir(program, launch))
 
     def warp_ir(self, program: Program, launch: Launch) -> WarpIR:
-        """Returns the Warp IR of a program after all passes, for optimised code of launches like
+        """Returns the Warp IR of a program after all passes, for optimized code of launches like
         this one."""
         from warploom.passes.pipeline import run_passes  # the compiler
 

@@ -110,7 +110,7 @@ class LaunchTemplate:
         count_bytes = (8 * kernel.layout.size, 8 * kernel.layout.record_words)
         sizes = (*(array.nbytes for array in contents), *count_bytes, *zeros.values())
         # In this order: environment, nonzero arrays, counts, access records, zeroed arrays. `clear`
-        # and `hand_over` treat neighbouring arrays as one range.
+        # and `hand_over` treat neighboring arrays as one range.
         offsets, end = lay_out(sizes)
         counts_at, records_at = offsets[len(contents) : len(contents) + 2]
         addressed_offsets = (*offsets[1 : len(contents)], *offsets[len(contents) + 2 :])

@@ -1,5 +1,5 @@
 """Runs launches whose blocks may conflict on several workers, which record what they access, and
-undoes a launch in which blocks have conflicted: speculative parallelisation, by whole launches.
+undoes a launch in which blocks have conflicted: speculative parallelization, by whole launches.
 
     x[y[i]] = z[i]     no analysis knows whether two blocks write the same element of x
 

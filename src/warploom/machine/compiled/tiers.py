@@ -2,7 +2,7 @@
 launches have spent in its code.
 
 A kernel begins in baseline code (`lower.baseline`), or, if it is recorded, observed, sanitized or
-debugged, in code that LLVM hardly optimises (level 0). It gets better code, one level after the
+debugged, in code that LLVM hardly optimizes (level 0). It gets better code, one level after the
 other, when its launches have spent so much time in the code before:
 
     baseline code  0.05 s  level 1  1 s  level 3
@@ -11,7 +11,7 @@ other, when its launches have spent so much time in the code before:
 With a free core a forked process compiles (`core.forked_task`) while launches go on; else they wait
 for it, but not before they have spent about as much time as it needs. Seconds in baseline code are
 stored in the disk cache (`baseline_seconds`): a program that ends before its code is compiled
-begins with optimised code once all its runs together have spent what compiling costs. All code has
+begins with optimized code once all its runs together have spent what compiling costs. All code has
 the same results and counters. Sanitized code of level 0, and of each level under a policy, is code
 for any order (`KernelVariant.for_any_order`): one for all policies, which has 0.4 times the LLVM IR
 of code for `converge` and runs half as fast. `machine.compiled.handover` moves a running launch
@@ -158,7 +158,7 @@ class Tiers:
         return self._code(Effort.NONE)
 
     def optimised(self) -> CompiledKernel:
-        """Returns optimised code: the current code if its level is at least `chosen_effort` (that
+        """Returns optimized code: the current code if its level is at least `chosen_effort` (that
         of the program's size, lowered by WARPLOOM_OPT_LEVEL). Otherwise compiles code of that
         level, and makes it the current code for good: no better code is compiled later."""
         wanted = chosen_effort(self.program)

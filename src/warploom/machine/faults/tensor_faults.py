@@ -118,7 +118,7 @@ RESPONSE_ADVICE = (
     'PTX ISA, "clusterlaunchcontrol.try_cancel": the response is 16 bytes, aligned to 16 bytes.\n '
     "   Align its variable (alignas(16))."
 )
-"""The same of TENSOR_ALIGNMENT for a response, by whose size it is recognised."""
+"""The same of TENSOR_ALIGNMENT for a response, by whose size it is recognized."""
 
 
 def tensor_fault(

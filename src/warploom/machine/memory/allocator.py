@@ -1,4 +1,4 @@
-"""Allocates address ranges, first fit, with a guard between neighbours.
+"""Allocates address ranges, first fit, with a guard between neighbors.
 
 It handles addresses only; `machine.memory.device_memory` owns the bytes.
 """
@@ -13,7 +13,7 @@ Accesses": memory from the runtime is aligned to at least 256 bytes)."""
 
 GUARD = 256
 """The fewest unallocated bytes between two allocations, so that an access slightly out of bounds
-does not hit a neighbour."""
+does not hit a neighbor."""
 
 
 class Allocator:
@@ -58,7 +58,7 @@ class Allocator:
 
     def give_back(self, address: int, size: int) -> None:
         """Frees an allocation of `size` bytes that `allocate` returned, and merges its range with
-        free neighbours."""
+        free neighbors."""
         start, end = address, address + _extent(size)
         index = bisect_left(self._gaps, (start, end))
         if index < len(self._gaps) and self._gaps[index][0] == end:

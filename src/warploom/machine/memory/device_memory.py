@@ -184,7 +184,7 @@ class DeviceMemory:
 
     def begin_launch(self) -> int:
         """Returns the number (from 1) of a new launch. Memory that exists now is not released until
-        `end_launch(number)`, even if the host frees it. The caller serialises launches: this
+        `end_launch(number)`, even if the host frees it. The caller serializes launches: this
         acquires no lock."""
         self._begun += 1
         self._launches.add(self._begun)

@@ -2,7 +2,7 @@
 values.
 
 Only these variables live as long as the module; shared and local ones belong to a launch.
-Initialisers may name other variables or functions: for `.global .u64 p = a + 8;`, the address of
+Initializers may name other variables or functions: for `.global .u64 p = a + 8;`, the address of
 `a` plus 8 is stored in `p`.
 """
 
@@ -43,7 +43,7 @@ class ModuleGlobals:
         if addresses is not None:
             self._addresses = dict(addresses)
             return
-        # All variables are placed before any is initialised, since initialisers may name later
+        # All variables are placed before any is initialized, since initializers may name later
         # ones.
         self._addresses = {name: self._allocate(v) for name, v in self._variables.items()}
         for variable in self._variables.values():
@@ -123,7 +123,7 @@ class ModuleGlobals:
         return address
 
     def _encode(self, variable: Variable) -> bytes:
-        """Returns the initial bytes of a variable, up to the last element that its initialiser
+        """Returns the initial bytes of a variable, up to the last element that its initializer
         names; fresh memory supplies the zeros that follow."""
         element_bytes = variable.type.bytes
         items = dict(_elements(variable.initial, _dims(variable)))
@@ -167,7 +167,7 @@ def _variables(module: Module) -> Iterator[Variable]:
 
 def _dims(variable: Variable) -> tuple[int, ...]:
     """Returns the extents of a variable's array, outermost first, then that of its vector type, if
-    any; () for a scalar. An open extent (`a[]`) is the length of the initialiser, 0 without one."""
+    any; () for a scalar. An open extent (`a[]`) is the length of the initializer, 0 without one."""
     initial = variable.initial
     length = len(initial) if isinstance(initial, tuple) else 0
     dims = tuple(length if extent is None else extent for extent in variable.shape)
@@ -190,7 +190,7 @@ def _size(variable: Variable) -> int:
 
 
 def _elements(initial: Initializer | None, dims: tuple[int, ...]) -> Iterator[tuple[int, Scalar]]:
-    """Yields (index among all scalars of the variable, scalar) for each scalar of an initialiser;
+    """Yields (index among all scalars of the variable, scalar) for each scalar of an initializer;
     nothing without one. `dims` are the extents (`_dims`).
 
     If an item is in inner braces, each item starts a row; else values follow one another. For

@@ -25,8 +25,8 @@ class TextureDescription:
     mipmap levels in device memory.
 
     `kind`, `geometry`, `format`: of `texture.descriptors`. The faces of cubes count as layers.
-    `as_float`: integer texels are normalised floats (`texture.descriptors`). `sampler`: packed
-    options of filtering and addressing. `border`: the words of the border colour. `selects` and
+    `as_float`: integer texels are normalized floats (`texture.descriptors`). `sampler`: packed
+    options of filtering and addressing. `border`: the words of the border color. `selects` and
     `order`: which component of a texel each of a result is, and the code of that; those of the
     first components if left out.
     """

@@ -161,7 +161,7 @@ class Grid:
     def _handle_status(self, warp: Warp, status: int) -> None:
         """Makes a warp the running one if its status is RUNNABLE, else ends its turn: adds the
         instructions that it used to its `issued`, and passes the scheduler the status and a digest
-        of its registers, by which a warp that spins is recognised. If the warp has ended, reports
+        of its registers, by which a warp that spins is recognized. If the warp has ended, reports
         the end of its block to the observer (`_observe_end`)."""
         if status == RUNNABLE:
             self.warp = warp

@@ -40,7 +40,7 @@ def check_word(
     location: tuple[Space, int, int],
 ) -> None:
     """Raises the fault of a lane whose atomic finds a word in memory that breaks `precondition`
-    (such as that of an mbarrier which is not initialised); nothing if that is None. `location` is
+    (such as that of an mbarrier which is not initialized); nothing if that is None. `location` is
     the space, the address there and the word."""
     space, address, word = location
     if precondition is None or evaluate(precondition.of_memory, [collect([word], U64)], 1)[0]:

@@ -334,7 +334,7 @@ def new_cluster(run: LaunchState) -> Bytes:
 
 def new_warp(block: ThreadBlock, number: int, state: WarpState, table: WarpTable) -> Warp:
     """Returns a warp whose registers and private memory are zero; `state` and `table`, its rows of
-    the launch's arrays, stay as the schedule has initialised them."""
+    the launch's arrays, stay as the schedule has initialized them."""
     run, size = block.run, block.run.launch.warp_size
     return Warp(
         block,

@@ -40,7 +40,7 @@ ALL = -1
 
 class AsynchronousRole(Enum):
     """Names what an instruction does to asynchronous work: BEGIN issues work, GROUP commits it to a
-    group or an mbarrier, WAIT waits for groups, INIT initialises an mbarrier, and LOOK tests
+    group or an mbarrier, WAIT waits for groups, INIT initializes an mbarrier, and LOOK tests
     whether a phase of an mbarrier is complete."""
 
     BEGIN = auto()
@@ -62,7 +62,7 @@ class AsynchronousPart:
 
 
 def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
-    """Returns the role of an instruction in asynchronous work (issue, commit, wait, initialisation
+    """Returns the role of an instruction in asynchronous work (issue, commit, wait, initialization
     or test of an mbarrier), with the kind of work, the mbarrier, and the number of newest groups
     that a wait leaves pending; None if it has none, as an arrival at an mbarrier."""
     kind = instruction.operation.kind

@@ -1,4 +1,4 @@
-"""Recognises instructions that may access shared memory of another thread block of a cluster."""
+"""Recognizes instructions that may access shared memory of another thread block of a cluster."""
 
 from __future__ import annotations
 

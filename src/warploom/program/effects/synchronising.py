@@ -1,4 +1,4 @@
-"""Classifies the instructions by which threads synchronise, other than accesses to memory, as
+"""Classifies the instructions by which threads synchronize, other than accesses to memory, as
 events of the race detector."""
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def triggers_launch(instruction: Instruction) -> bool:
 
 
 def event_of(instruction: Instruction) -> int | None:
-    """Returns the race detector's event (`words`) for an instruction that synchronises: barriers,
+    """Returns the race detector's event (`words`) for an instruction that synchronizes: barriers,
     fences, commits of groups of copies and waits for them, waits and fences of tensor memory,
     `griddepcontrol`. None for instructions that only access memory or compute (also on an
-    mbarrier), for a fence of `mbarrier` initialisation, and for a proxy fence that orders no
+    mbarrier), for a fence of `mbarrier` initialization, and for a proxy fence that orders no
     asynchronous copies."""
     modifiers = instruction.operation.modifiers
     match instruction.operation.kind:

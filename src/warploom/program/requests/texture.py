@@ -122,7 +122,7 @@ def _query(instruction: Instruction) -> TexelRequest:
 
 def _surface(instruction: Instruction) -> TexelRequest:
     """Encodes a load, store or reduction of a surface, with the element's size, the number of
-    elements, the reduction and its signedness, and the behaviour outside of the surface."""
+    elements, the reduction and its signedness, and the behavior outside of the surface."""
     modifiers, kind = instruction.operation.modifiers, instruction.operation.kind
     # Values are moved as bits; whether a reduction compares signed numbers is a field of its own.
     type = unsigned(modifiers.scalar().bits)

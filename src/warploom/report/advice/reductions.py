@@ -1,4 +1,4 @@
-"""Recognises reductions in shared memory whose threads that add are not consecutive."""
+"""Recognizes reductions in shared memory whose threads that add are not consecutive."""
 
 from __future__ import annotations
 

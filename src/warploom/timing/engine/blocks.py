@@ -1,5 +1,5 @@
 """Assigns thread blocks to the SMs of the timing model: in order, to SMs that have free slots. If
-the device can hold all clusters at once, each is placed on neighbouring SMs (`simt.placement`). If
+the device can hold all clusters at once, each is placed on neighboring SMs (`simt.placement`). If
 the kernel has read `%smid`, its blocks stay on the SMs that it was shown.
 
 SMs are simulated independently within a quantum, so each has blocks reserved for those of its own

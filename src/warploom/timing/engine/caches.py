@@ -40,7 +40,7 @@ class Cache(NamedTuple):
 @jitable
 def hash_line(line: int, count: int) -> int:
     """Returns which of `count` sets of a cache, or slices of L2, a line (by its number) belongs to:
-    neighbours to different ones, and strides to all of them (an estimate: NVIDIA publishes no
+    neighbors to different ones, and strides to all of them (an estimate: NVIDIA publishes no
     hash)."""
     group = line // count
     # Multiplicative hash (2^32 / golden ratio) of the bits above the number of the set.

@@ -272,7 +272,7 @@ def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) 
 def start_warp(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, number: int, block: int, now: int
 ) -> None:
-    """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it
+    """Initializes a slot for warp `number` of the launch, at the first operation of its stream; it
     sleeps as NO_INSTRUCTION and issues no earlier than `block_launch_cycles` after `now`; if its
     stream is empty, it ends at once. Its registers are ready; its scheduler, whose cycles so far
     are charged first, is the slot's number modulo the schedulers; its age is how many warps the SM

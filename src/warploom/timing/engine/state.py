@@ -1,4 +1,4 @@
-"""Computes the engine's parameters for one launch on one device, and lays out and initialises its
+"""Computes the engine's parameters for one launch on one device, and lays out and initializes its
 state.
 
 The state is one row of words for each SM and one array for the memory system; `parameters` holds

@@ -252,7 +252,7 @@ class _MachineCodeRecordBuilder:
         wanted = path_positions << 32 | (
             self._first_instructions[path[path_positions]] + ptx_offsets
         )
-        # Accesses with an equal key are neighbours: from `low` to `high`.
+        # Accesses with an equal key are neighbors: from `low` to `high`.
         low = np.searchsorted(keys[order], wanted, "left")
         high = np.searchsorted(keys[order], wanted, "right")
         count = high - low

@@ -1,4 +1,4 @@
-"""Reads images of every kind, format, address mode and filter in kernels, and compares the colours
+"""Reads images of every kind, format, address mode and filter in kernels, and compares the colors
 with those that the formulas of the specification give (OpenCL 3.0, "Image Addressing and
 Filtering"; OpenCL C 3.0, "Mapping of image channels"), in NumPy.
 
@@ -72,7 +72,7 @@ COUNT, DEPTH = 512, 0x10BD
 
 
 def colors(pixels, order, type):
-    """The colours of pixels, whose last axis is the channels."""
+    """The colors of pixels, whose last axis is the channels."""
     most = TYPES[type][1]
     values = pixels.astype(np.float64)
     if most:
@@ -109,7 +109,7 @@ def texels_of(s, size, mode, linear, normalized):
 
 
 def model(image, border, coordinates, layered, mode, linear, normalized):
-    """The colours at coordinates; the axes of `image` are those of the coordinates, backwards."""
+    """The colors at coordinates; the axes of `image` are those of the coordinates, backwards."""
     axes = image.ndim - 1
     spatial = axes - layered
     found = [
@@ -273,7 +273,7 @@ ANSWERS = {
 
 
 def check_writes(context, queue, programs, random, kind, order, type):
-    """Writes every pixel, and reads the image by a copy: what is stored is the colour's channels,
+    """Writes every pixel, and reads the image by a copy: what is stored is the color's channels,
     limited to the type's range and rounded to the nearest."""
     sizes, components, _ = KINDS[kind]
     stored, most = TYPES[type]
