@@ -36,7 +36,7 @@ export const HELP = {
   reconvergence: entry("Reconvergence: lanes that had diverged execute together again.", SIMT),
   barrier: entry("Barrier: the warp arrives at __syncthreads() and waits for the block.", SYNC),
   conflict: entry("Bank conflict: lanes access different words of one bank, which serves one word per pass.", SHARED),
-  uncoalesced: entry("Uncoalesced: the access takes more transactions than it would if neighbouring lanes accessed neighbouring words.", GLOBAL),
+  uncoalesced: entry("Uncoalesced: the access takes more transactions than it would if neighboring lanes accessed neighboring words.", GLOBAL),
   involved: entry("In the finding: this thread made one of the accesses that the finding reports.", "docs/checking.md"),
   roofline: entry("Operations per second, plotted against operations per byte. A kernel cannot be above the roofs. Modelled from the recorded launch.", "S. Williams, A. Waterman, D. Patterson, “Roofline”, CACM 52 (4), 2009"),
   fault: entry("Fault: the error that ended the launch.", "docs/memory.md"),
