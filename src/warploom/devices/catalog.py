@@ -42,8 +42,7 @@ def _first_of(cc: str) -> DeviceSpec:
             return spec
     known = dict.fromkeys(spec.cc for spec in catalog().values())
     raise OptionValueError(
-        f"no device in the catalog has compute capability {cc!r}; choose one of "
-        f"{', '.join(known)}."
+        f"no device in the catalog has compute capability {cc!r}; choose one of {', '.join(known)}."
     )
 
 

@@ -342,8 +342,8 @@ class _Inliner:
         wanted = tuple(formals)
         if len(wanted) != len(actuals.elements):
             message = (
-                f"the function has {len(wanted)} parameters (or results), but the call lists "
-                f"{len(actuals.elements)}"
+                f"the call has {len(actuals.elements)} values in this list, but the function "
+                f"declares {len(wanted)}"
             )
             raise UnsupportedInstruction(message, call.span)
         copied: list[tuple[Variable, Operand]] = []
