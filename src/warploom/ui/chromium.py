@@ -33,7 +33,9 @@ ARGUMENTS = (
     *("--disable-background-networking", "--hide-scrollbars", "--force-color-profile=srgb"),
 )
 
-TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+AT_REST = """document.fonts.ready.then(() => new Promise((done) =>
+  requestAnimationFrame(() => requestAnimationFrame(() => requestIdleCallback(done)))))"""
+"""Is fulfilled when the fonts are loaded, two frames are drawn, and the page has nothing to do."""
 
 DRAWINGS = 50
 """How many pictures are taken at most of a page that is being drawn."""
@@ -110,10 +112,10 @@ class Tab:
     def picture(self) -> bytes:
         """Returns the page as PNG, once it has been drawn: when two pictures in a row are equal.
         Raises WarploomError for a page that does not come to rest."""
-        self.evaluate(TWO_FRAMES)
+        self.evaluate(AT_REST)
         last = self._captured()
         for _ in range(DRAWINGS):
-            self.evaluate(TWO_FRAMES)
+            self.evaluate(AT_REST)
             if (now := self._captured()) == last:
                 return now
             last = now
