@@ -94,7 +94,12 @@ class TimingSpec:
     latency_fence_device: int
     latency_fence_system: int
     latency_branch: int
-    """From a taken branch to the next issue of the warp."""
+    """From a branch to the next issue of the warp; in PTX, from a taken one."""
+    latency_convergence: int
+    """From the instruction of machine code at which lanes converge (BSYNC) to the next issue of
+    the warp."""
+    latency_exit: int
+    """From an EXIT of machine code that ends no lane or not all of a warp, to its next issue."""
     latency_fetch: int
     """Of instructions that miss the first instruction cache."""
 
@@ -137,6 +142,8 @@ class TimingSpec:
     """Of an address whose page is not in the TLB, beyond that of the request."""
     sm_bytes_per_cycle: float
     """Bytes that one SM receives from beyond L1 in a cycle."""
+    request_cycles: float
+    """Cycles of an SM's port to L2 for a request: a load of a line, or a sector of a store."""
     latency_tma: int
     """Of a copy by the Tensor Memory Accelerator, beyond that of its last line; 0 without that
     unit."""

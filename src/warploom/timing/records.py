@@ -38,7 +38,7 @@ class TimedOperation(WordRecord):
     joins_group: Annotated[int, "y"]
     barrier: Annotated[int, "x"]  # of BLOCK_BARRIER
     awaited: Annotated[int, "y"]
-    cycles: Annotated[int, "x"]  # of FENCE and SLEEP
+    cycles: Annotated[int, "x"]  # of FENCE and SLEEP; of BRANCH, from it to the warp's next issue
     still_open: Annotated[int, "x"]  # of WAIT_GROUP
     of_products: Annotated[int, "y"]  # of WAIT_GROUP and COMMIT
     closes_group: Annotated[int, "y"]  # of PRODUCT
@@ -216,6 +216,7 @@ class EngineParameters(WordRecord):
     atomic_sector_ticks: int  # of a slice of L2 for one, beyond those of a load
     blocks_in_turn: int  # 1 if blocks begin at the schedulers in turn
     block_cycles: int  # between the launches of two blocks of an SM that is full
+    request_ticks: int  # of an SM's port for a request that loads, or for a sector that is stored
 
 
 class SmState(WordRecord):

@@ -9,6 +9,7 @@ from warploom.timing import layout as w
 from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import clear_phases, release_phases
 from warploom.timing.engine.waits import (
+    charge_ahead,
     charge_scheduler,
     remove_ready,
     schedule_warp,
@@ -40,15 +41,19 @@ def enter_block(arrays: EngineArrays, warp: WarpSlot) -> None:
 
 
 @jitable
-def advance(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, earliest: int) -> None:
+def advance(
+    arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, stalled: int, resolved: int
+) -> None:
     """Moves a warp past its operation to the next one, in the cycle `now`, stores how many slots
     that has to issue (`slots_left`), and puts the warp to sleep or makes it ready
-    (`schedule_warp`), so that it issues no earlier than `earliest`. A jump (the next basic block
-    does not follow in the code) delays it by `latency_branch` or, if the instruction cache misses,
-    at least `latency_fetch`, with BRANCH_RESOLVING or NO_INSTRUCTION as stall reason; falling
-    through costs nothing. Register copies (COPY) on the way are made at once. At the end of its
-    stream the warp ends (`end_warp`)."""
-    reason = w.WAIT
+    (`schedule_warp`), so that it issues no earlier than in the cycles `stalled`, by the stall count
+    of its operation, and `resolved`, if that is a branch; what is later has the stall reason WAIT
+    or BRANCH_RESOLVING. A jump (the next basic block does not follow in the code) delays it by
+    `latency_branch` or, if the instruction cache misses, at least `latency_fetch`, with
+    BRANCH_RESOLVING or NO_INSTRUCTION as stall reason. Register copies (COPY) on the way are made
+    at once. At the end of its stream the warp ends (`end_warp`)."""
+    reason = w.WAIT if resolved <= stalled else w.BRANCH_RESOLVING
+    earliest = max(stalled, resolved)
     warp.op += 1
     while True:
         while warp.op >= warp.op_stop:
@@ -58,7 +63,6 @@ def advance(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, earlies
                 end_warp(arrays, sm, warp, now)
                 return
             enter_block(arrays, warp)
-            # Falling through to the next basic block costs nothing; a taken branch does.
             if warp.op != stop:
                 earliest = max(earliest, now - 1 + arrays.params.latency_branch)
                 reason = w.BRANCH_RESOLVING
@@ -73,6 +77,7 @@ def advance(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, earlies
         copy_registers(arrays, sm, warp, op)
         warp.op += 1
     warp.slots_left = TimedOperation(arrays.ops, 0, op).slots
+    charge_ahead(arrays, sm, warp, now, stalled)
     schedule_warp(arrays, sm, warp, now, earliest, reason)
 
 
@@ -303,7 +308,7 @@ def start_warp(
     enter_block(arrays, warp)
     # `advance` makes the register copies at the start of the block, so it starts one before.
     warp.op -= 1
-    advance(arrays, sm, warp, now, earliest=now)
+    advance(arrays, sm, warp, now, stalled=now, resolved=now)
     # The stream may be empty.
     if warp.state != w.VACANT:
         warp.earliest = now + arrays.params.block_launch_cycles

@@ -178,8 +178,10 @@ def finish_issue(
     to its next operation and, unless that ended the warp, puts it to sleep where it has to wait
     (`hold_warp`)."""
     waits = apply_effect(arrays, sm, warp, operation, now)
+    stalled = now + max(1, operation.stall)
+    resolved = now + operation.cycles if operation.kind == w.BRANCH else stalled
     # The warp may end here, and its slot may be empty after this call.
-    advance(arrays, sm, warp, now + 1, now + max(1, operation.stall))
+    advance(arrays, sm, warp, now + 1, stalled, resolved)
     if warp.state != w.VACANT:
         hold_warp(arrays, sm, warp, operation, waits, now)
 

@@ -120,10 +120,7 @@ def serve(
         begins = occupy_slice(params, memory, request, sectors & ~joined, atomic_ticks)
         ready = access_l2(params, memory, request, sectors & ~joined, begins)
     # The port of the SM limits the bandwidth of its own requests, not that of other SMs.
-    port_ticks = params.port_ticks
-    if kind == w.ATOMIC:
-        port_ticks = max(port_ticks, params.atomic_port_ticks)
-    port, ticks = params.at_ports + sm, count_sectors(sectors) * port_ticks
+    port, ticks = params.at_ports + sm, port_time(params, sectors, kind)
     memory.words[port] = max(memory.words[port], begins) + ticks
     port_start = max(begins, memory.words[port] - ticks)
     answer = (max(ready, port_start) + atomic_ticks) // TICKS + latency
@@ -135,6 +132,18 @@ def serve(
             store_load(load, request, sectors, answer)
     request.answer = answer
     memory.last_answer = max(memory.last_answer, answer)
+
+
+@jitable
+def port_time(params: EngineParameters, sectors: int, kind: int) -> int:
+    """Returns the ticks for which a request for these sectors, a mask, occupies the port between
+    its SM and L2: those of its bytes, and at least one turn of the port for a load, whatever it
+    takes of the line, and for each sector that a store or an atomic sends."""
+    count = count_sectors(sectors)
+    turns = params.request_ticks if kind == w.LOAD else count * params.request_ticks
+    if kind == w.ATOMIC:
+        turns = count * params.atomic_port_ticks
+    return int(max(count * params.port_ticks, turns))
 
 
 @jitable

@@ -72,6 +72,15 @@ def charge_warp(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> 
 
 
 @jitable
+def charge_ahead(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, until: int) -> None:
+    """Charges a warp's cycles from `now` to `until`, in which the stall count of its last operation
+    keeps it from issuing, to WAIT, whatever else it waits for: its next state begins then."""
+    if until > now:
+        set_reason(arrays, sm, warp, w.WAIT, now)
+        charge_warp(arrays, sm, warp, until)
+
+
+@jitable
 def record_event(arrays: EngineArrays, sm: SmState, warp: WarpSlot, since: int, until: int) -> None:
     """Appends the interval from `since` to `until` of a warp's state (`reason`) to the timeline of
     its SM; extends the warp's last event instead if state and operation are the same and it follows

@@ -206,9 +206,9 @@ class _MachineCodeWorkBuilder:
         (`TimedOperation`), by its opcode: EXIT (not with a guard, which may leave the warp
         running), SLEEP, FENCE, BLOCK_BARRIER, COMMIT, BULK (y: 1 in a group), WAIT_GROUP (of copies
         or products), PRODUCT (y: 1 if it closes its group), MEMORY (x: 1 if off chip; y: 1 for
-        LDGSTS), BRANCH for control instructions with targets, ALU for all others. Barriers and
-        sleeps get their operands from the PTX instruction from which they were made; without one
-        they are ALU."""
+        LDGSTS), BRANCH for control instructions that the warp has to resolve before it goes on (x:
+        cycles to its next issue), ALU for all others. Barriers and sleeps get their operands from
+        the PTX instruction from which they were made; without one they are ALU."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
@@ -250,8 +250,12 @@ class _MachineCodeWorkBuilder:
                 int(instruction.name not in (*ON_CHIP_OPCODES, _MBARRIER)),
                 int(instruction.name == "LDGSTS"),
             )
-        if unit == "control" and instruction.targets:
-            return w.BRANCH, 0, 0
+        if instruction.name == "EXIT":
+            return w.BRANCH, timing.latency_exit, 0
+        if instruction.name == "BSYNC":
+            return w.BRANCH, timing.latency_convergence, 0
+        if unit == "control" and instruction.targets and instruction.name != "BSSY":
+            return w.BRANCH, timing.latency_branch, 0
         return w.ALU, 0, 0
 
     def _append_registers(self, row: list[int], word: int, names: Sequence[str]) -> None:
