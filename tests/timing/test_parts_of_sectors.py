@@ -25,6 +25,12 @@ extern "C" __global__ void columns(float *y)
 {
     y[32 * threadIdx.x % 1024 + threadIdx.x / 32] = 1;
 }
+extern "C" __global__ void bytes(float *y)
+{
+    volatile char local[16];
+    for (int i = 0; i < 100; i++) local[(i * 5 + threadIdx.x) & 3] = i;
+    y[I] = local[threadIdx.x & 3];
+}
 """
 
 
@@ -61,3 +67,12 @@ def test_stores_of_different_warps_are_not_merged() -> None:
     """32 warps store a word each to the same 32 sectors times 4: an H100 writes 627,438 sectors of
     L2 for 630,000 stored ones."""
     assert stored("columns", 1024, 1024).time().l2_bytes == 32 * 1024
+
+
+def test_stores_to_local_memory_are_not_merged() -> None:
+    """HeCBench's entropy stores bytes to 3,071,922 sectors of local memory and 32,768 of global
+    memory: an H100 writes 3,103,741 sectors of L2."""
+    run = stored("bytes", 32, 32)
+    sectors = run.counters.local_store_sectors
+    assert sectors >= 100 * 4
+    assert run.time().l2_bytes == pytest.approx(32 * sectors, rel=0.03)

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from chains import POINTERS
 
 import warploom as wl
 from warploom.devices.timing import find_timing
 
 MIB = 1 << 20
+GATHER = """
+extern "C" __global__ void gather(const unsigned *a, unsigned *out, int step)
+{
+    out[threadIdx.x] = a[threadIdx.x * step];
+}
+"""
 
 
 def cycles(step: int, count: int, latency: int) -> int:
@@ -29,6 +36,18 @@ def test_each_page_of_two_mib_is_translated_once() -> None:
         more = cycles(step, 16, 500) - cycles(step, 16, 0)
         # The store that follows is to a page of its own, but nothing waits for it.
         assert pages * 500 <= more <= (pages + 1) * 500
+
+
+def test_pages_are_translated_one_after_the_other() -> None:
+    """The lanes of a warp load from 32 pages at once: the last one is translated 31 turns after the
+    first one."""
+    gpu = wl.Device("h100", record=True)
+    a, out = gpu.zeros(128 * MIB // 4, np.uint32), gpu.zeros(32, np.uint32)
+    kernel = gpu.compile(GATHER)["gather"]
+    run = kernel[1, 32](a, out, 4 * MIB // 4)
+    timing = find_timing(wl.Device("h100").spec)
+    cycles = [run.time(spec=replace(timing, translation_cycles=one)).cycles for one in (60, 160)]
+    assert cycles[1] - cycles[0] == pytest.approx(100 * 31, rel=0.05)
 
 
 def test_older_devices_have_no_figure_for_it() -> None:

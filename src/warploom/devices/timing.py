@@ -140,10 +140,13 @@ class TimingSpec:
     of a launch; 0 if translation takes no time."""
     latency_translation: int
     """Of an address whose page is not in the TLB, beyond that of the request."""
+    translation_cycles: float
+    """Cycles between the begins of two translations, of which the device makes one at a time; 0: no
+    limit."""
     sm_bytes_per_cycle: float
     """Bytes that one SM receives from beyond L1 in a cycle."""
     request_cycles: float
-    """Cycles of an SM's port to L2 for a request: a load of a line, or a sector of a store."""
+    """Cycles in which an SM sends a request to L2: a load of a line, or a sector of a store."""
     latency_tma: int
     """Of a copy by the Tensor Memory Accelerator, beyond that of its last line; 0 without that
     unit."""

@@ -312,7 +312,12 @@ def start_warp(
     # The stream may be empty.
     if warp.state != w.VACANT:
         warp.earliest = now + arrays.params.block_launch_cycles
-        sleep(arrays, sm, warp, now + arrays.params.block_launch_cycles, w.NO_INSTRUCTION, now)
+        sleep(arrays, sm, warp, warp.earliest, w.NO_INSTRUCTION, now)
+        # A block that takes another's place is not resident until it begins; one that begins with
+        # the launch is, and waits for its first instructions.
+        if now > 0:
+            warp.since = warp.earliest
+            sm.active_warp_cycles -= arrays.params.block_launch_cycles
 
 
 @jitable

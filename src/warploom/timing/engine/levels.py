@@ -106,21 +106,25 @@ def serve(
     params: EngineParameters, sms: Words, memory: MemorySystem, request: MemoryRequest, sm: int
 ) -> None:
     """Serves a request of SM number `sm`: by L2 (`request_l2`), but for sectors that its group of
-    SMs has pending (`engine.coalescing`), and at the same time by the port of the SM, which limits
-    its bandwidth. The cycle of the answer is the latest of all. Stores it in the request
-    (`answer`), and as `last_answer` if none is later."""
+    SMs has pending (`engine.coalescing`), after the SM has sent it (`send_request`), and at the
+    same time by the port of the SM, which limits the bandwidth of answers. The cycle of the answer
+    is the latest of all. Stores it in the request (`answer`), and as `last_answer` if none is
+    later."""
     sectors, kind = request.sectors & w.SECTOR_MASK, request.kind
-    arrives = request.time * TICKS
+    arrives = send_request(params, memory, request, sm)
     latency = params.latency_atomic if kind == w.ATOMIC else base_latency(params)
     coalesces = kind == w.LOAD and params.coalescing_sms > 0
     joined = pending_sectors(load_of(params, memory, request, sm), request) if coalesces else 0
     begins = ready = arrives
     atomic_ticks = (request.passes - 1) * params.atomic_ticks if kind == w.ATOMIC else 0
     if sectors != joined:
-        begins = occupy_slice(params, memory, request, sectors & ~joined, atomic_ticks)
+        begins = occupy_slice(params, memory, request, sectors & ~joined, atomic_ticks, arrives)
         ready = access_l2(params, memory, request, sectors & ~joined, begins)
     # The port of the SM limits the bandwidth of its own requests, not that of other SMs.
-    port, ticks = params.at_ports + sm, port_time(params, sectors, kind)
+    port_ticks = params.port_ticks
+    if kind == w.ATOMIC:
+        port_ticks = max(port_ticks, params.atomic_port_ticks)
+    port, ticks = params.at_ports + sm, count_sectors(sectors) * port_ticks
     memory.words[port] = max(memory.words[port], begins) + ticks
     port_start = max(begins, memory.words[port] - ticks)
     answer = (max(ready, port_start) + atomic_ticks) // TICKS + latency
@@ -135,15 +139,20 @@ def serve(
 
 
 @jitable
-def port_time(params: EngineParameters, sectors: int, kind: int) -> int:
-    """Returns the ticks for which a request for these sectors, a mask, occupies the port between
-    its SM and L2: those of its bytes, and at least one turn of the port for a load, whatever it
-    takes of the line, and for each sector that a store or an atomic sends."""
-    count = count_sectors(sectors)
-    turns = params.request_ticks if kind == w.LOAD else count * params.request_ticks
-    if kind == w.ATOMIC:
-        turns = count * params.atomic_port_ticks
-    return int(max(count * params.port_ticks, turns))
+def send_request(
+    params: EngineParameters, memory: MemorySystem, request: MemoryRequest, sm: int
+) -> int:
+    """Returns the tick in which an SM sends a request to L2, after its earlier ones. A load of a
+    line, whatever it takes of it, and each sector of a store occupy the way there for
+    `request_ticks`; atomics do not."""
+    arrives = request.time * TICKS
+    if params.request_ticks == 0 or request.kind == w.ATOMIC:
+        return arrives
+    turns = 1 if request.kind == w.LOAD else count_sectors(request.sectors & w.SECTOR_MASK)
+    sender = params.at_ports + params.sms + sm
+    sent = max(memory.words[sender], arrives)
+    memory.words[sender] = sent + turns * params.request_ticks
+    return int(sent)
 
 
 @jitable
@@ -159,14 +168,15 @@ def occupy_slice(
     request: MemoryRequest,
     sectors: int,
     atomic_ticks: int,
+    arrives: int,
 ) -> int:
-    """Occupies the slice of L2 of a request's line for these sectors, after its earlier work, and
-    returns the tick at which that begins; longer for sectors that are partly written or updated by
-    an atomic, and by `atomic_ticks` for further lanes of an atomic at the same address. Adds the
-    sectors' bytes to `l2_bytes`."""
+    """Occupies the slice of L2 of a request's line for these sectors, from the tick `arrives` on,
+    after its earlier work, and returns the tick at which that begins; longer for sectors that are
+    partly written or updated by an atomic, and by `atomic_ticks` for further lanes of an atomic at
+    the same address. Adds the sectors' bytes to `l2_bytes`."""
     count = count_sectors(sectors)
     free = params.at_slices + hash_line(request.line, params.slices)
-    begins = max(memory.words[free], request.time * TICKS)
+    begins = max(memory.words[free], arrives)
     memory.words[free] = begins + count * params.sector_ticks + atomic_ticks
     if request.kind == w.ATOMIC:
         memory.words[free] += count * params.atomic_sector_ticks

@@ -17,6 +17,8 @@ from warploom.timing.records import Flight, FlightRequest, MemoryRequest, SmStat
 
 NO_FLIGHT, NO_ENTRY = -1, -1
 """Instead of a flight: nothing waits; of an entry of L1: the sectors do not go there."""
+MERGED_STORES = 8
+"""The last lines that a warp has stored to, with whose stores others of the warp are merged."""
 ONE_PASS = 1
 """The passes of a request that is no atomic."""
 
@@ -157,11 +159,18 @@ def find_open_store(arrays: EngineArrays, sm: SmState, warp_at: int, line: int) 
     at offset `warp_at`, with which a further store can be merged; -1 if there is none.
 
     An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together (particles
-    of 12 bytes), but one for each warp that stores to a part of a sector (columns by rows)."""
+    of 12 bytes), but one for each warp that stores to a part of a sector (columns by rows), and one
+    for each lane of stores to 32 lines of which each fills an eighth of its sectors (page-rank of
+    HeCBench). So a store is merged only with one of the last MERGED_STORES of its warp."""
+    stores = 0
     for number in range(sm.request_count - 1, -1, -1):
         request = MemoryRequest(sm, arrays.params.at_requests, number)
-        if request.line == line and request.kind == w.STORE and request.warp == warp_at:
-            return number
+        if request.kind == w.STORE and request.warp == warp_at:
+            if request.line == line:
+                return number
+            stores += 1
+            if stores == MERGED_STORES:
+                return -1
     return -1
 
 

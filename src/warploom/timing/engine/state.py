@@ -215,6 +215,7 @@ def _set_cache_parameters(
     # L2 with the lines of earlier launches: the TLBs have their pages as well.
     params.translation_sms = 0 if policies.l2.dirty > 0 else timing.translation_sms
     params.latency_translation = timing.latency_translation
+    params.translation_ticks = round(TICKS * timing.translation_cycles)
     params.port_ticks = round(TICKS * 32 / timing.sm_bytes_per_cycle)
     params.bank_bits = timing.dram_banks.bit_length() - 1
     params.bank_ticks = round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle)
@@ -277,7 +278,7 @@ def _lay_out_memory(params: EngineParameters) -> int:
     for index, words in (
         (EngineParameters.at_slices, params.slices),
         (EngineParameters.at_banks, 2 << params.bank_bits),
-        (EngineParameters.at_ports, params.sms),
+        (EngineParameters.at_ports, params.sms * (2 if params.request_ticks else 1)),
         (EngineParameters.at_order, params.quantum + 8 + params.sms * params.requests),
         (EngineParameters.at_l2, params.l2_sets * (1 + params.l2_ways * (1 + w.SECTORS))),
         (
@@ -295,7 +296,7 @@ def _lay_out_memory(params: EngineParameters) -> int:
     if params.translation_sms:
         params.at_translations = end
         groups = -(-params.sms // params.translation_sms)
-        end += groups * TRANSLATIONS * Translation.WORDS
+        end += (groups * TRANSLATIONS + 1) * Translation.WORDS
     return end
 
 

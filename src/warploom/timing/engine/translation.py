@@ -12,6 +12,7 @@ from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import hash_line
 from warploom.timing.records import EngineParameters, MemoryRequest, MemorySystem, Translation
+from warploom.timing.work.costs import TICKS
 
 TRANSLATIONS = 512
 """Entries of a TLB, each for pages of one hash: 1 GiB in all."""
@@ -33,5 +34,20 @@ def translation_cycles(
     number = first + hash_line(page, TRANSLATIONS)
     entry = Translation(memory, params.at_translations, number)
     if entry.page != page + 1:
-        entry.page, entry.ready = page + 1, request.time + params.latency_translation
+        entry.page = page + 1
+        entry.ready = walk_tables(params, memory, request.time) + params.latency_translation
     return int(max(0, entry.ready - request.time))
+
+
+@jitable
+def walk_tables(params: EngineParameters, memory: MemorySystem, now: int) -> int:
+    """Returns the cycle, `now` or later, in which the unit that walks the page tables for all TLBs
+    begins with a page: `translation_ticks` after it began with the one before."""
+    if params.translation_ticks == 0:
+        return now
+    # One entry more than the TLBs have, whose `ready` is the tick from which the unit is free.
+    groups = (params.sms + params.translation_sms - 1) // params.translation_sms
+    walker = Translation(memory, params.at_translations, groups * TRANSLATIONS)
+    begins = max(walker.ready, now * TICKS)
+    walker.ready = begins + params.translation_ticks
+    return int(begins // TICKS)
