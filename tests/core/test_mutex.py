@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from types import FrameType
 
 import pytest
 
@@ -76,3 +78,50 @@ def test_a_condition_of_python_3_14_finds_what_it_needs() -> None:
     with mutex:
         assert mutex.locked()
     assert not mutex.locked()
+
+
+@pytest.mark.parametrize("instruction", range(60))
+def test_an_exception_in_the_midst_of_acquiring_leaves_no_mutex_locked(instruction: int) -> None:
+    """A handler raises at each instruction in turn of code that uses a mutex, as Ctrl-C does where
+    it arrives. Then its thread uses the mutex, and another one does."""
+    mutex, left = Mutex("work"), instruction
+
+    def trace(frame: FrameType, event: str, _: object) -> object:
+        nonlocal left
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left == -1:
+                raise KeyboardInterrupt
+        return trace
+
+    def use() -> None:
+        with mutex:
+            pass
+
+    sys.settrace(trace)
+    try:
+        use()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    use()
+    assert not mutex.locked()
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_what_a_function_holds_stays_held_where_it_calls_others() -> None:
+    mutex = Mutex("work")
+
+    def attempt() -> bool:
+        return mutex.acquire(blocking=False)
+
+    with mutex:
+        assert not attempt()
+        assert mutex.locked()
+    assert attempt()
+    mutex.release()

@@ -6,6 +6,10 @@ instead. A forked process has only the thread that forked it: a lock that anothe
 locked there, and what it protects stays half changed. A fork therefore waits until each mutex that
 is `held_by_forks` is free, holds all of them, and both processes release theirs. These protect
 short work, which acquires no other mutex; a kernel that runs is none of it.
+
+A handler may raise an exception, as that of Ctrl-C does, and also between two instructions of
+`acquire` or `release`. The lock then stays locked, though no function uses it. The next one of its
+thread that acquires the mutex notices, as no frame of its stack does, and unlocks it first.
 """
 
 from __future__ import annotations
@@ -15,9 +19,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from threading import RLock
+from types import FrameType
 
 from warploom.core.errors import LaunchError
 from warploom.core.imports import wait_for_imports
+from warploom.core.stack_frames import caller_outside
 
 
 class Mutex:
@@ -29,16 +35,20 @@ class Mutex:
         # handler that runs before `_is_held` is set, or after it is cleared, does all of its work
         # before or after that of its thread.
         self._work, self._lock, self._is_held = work, RLock(), False
+        self._holder: FrameType | None = None
         if held_by_forks:
             _held_by_forks.add(self)
 
     def acquire(self, blocking: bool = True) -> bool:
         """Acquires the lock, waiting for another thread's release if `blocking`; returns whether it
         is acquired. Raises LaunchError instead of waiting for the calling thread itself."""
+        caller = caller_outside(__file__)
+        if self._lock._is_owned() and not self._is_used_by(caller):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            self._unlock()
         if not self._lock.acquire(blocking):
             return False
         if not self._is_held:
-            self._is_held = True
+            self._holder, self._is_held = caller, True
             return True
         self._lock.release()
         if not blocking:
@@ -50,8 +60,27 @@ class Mutex:
 
     def release(self) -> None:
         """Releases the lock."""
-        self._is_held = False
+        self._holder, self._is_held = None, False
         self._lock.release()
+
+    def _is_used_by(self, frame: FrameType | None) -> bool:
+        """Returns whether a frame, or one that it returns to, holds the mutex, or acquires or
+        releases it; or a fork in progress does."""
+        if _fork_holds:
+            return True
+        while frame is not None:
+            if frame is self._holder:
+                return True
+            if frame.f_code.co_filename == __file__ and frame.f_locals.get("self") is self:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _unlock(self) -> None:
+        """Releases the lock, which the calling thread has, as often as it has acquired it."""
+        self._holder, self._is_held = None, False
+        while self._lock._is_owned():  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            self._lock.release()
 
     def locked(self) -> bool:
         """Returns whether a thread holds the lock. `threading.Condition` has a lock's method of

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from threading import Condition, Lock, local
+from threading import Condition, RLock, local
 from time import monotonic
+from types import FrameType
 
 from warploom.core.errors import LaunchCancelled, LaunchError
 from warploom.core.forked import forget_in_child
 from warploom.core.interrupts import wait_until
 from warploom.core.mutex import Mutex
+from warploom.core.stack_frames import caller_outside, is_active
 
 RETRY_SECONDS, POLL_SECONDS = 0.05, 0.005
 """After how long a launch that waits for memory looks again, as the host may have written it, and
@@ -197,9 +199,16 @@ class LaunchLock:
         looked since it last changed."""
         streams = {stream for stream, _ in self._waiting.values()}
         begun = all(seen == self._progress for _, seen in self._waiting.values())
-        if not begun or self._lock.locked() or not self._expected <= self._waiting.keys():
+        if not begun or self._is_running() or not self._expected <= self._waiting.keys():
             return False
         return streams.issuperset(self._tickets.values())
+
+    def _is_running(self) -> bool:
+        """Returns whether a launch of another thread runs."""
+        if not self._lock.acquire(blocking=False):
+            return True
+        self._lock.release()
+        return False
 
     def expect(self, launch: Cancellation) -> None:
         """Counts a launch without a ticket, or other work with a `Cancellation` of its own, among
@@ -268,14 +277,18 @@ class LaunchLock:
         LaunchError in the middle of a launch of this thread, which would wait for itself.
         """
         refuse_in_launch("launch a kernel")
+        # Of a launch of this thread that an exception ended in the midst of `acquire` or
+        # `give_back`.
+        self._release_own()
         # From before the lock is acquired until after it is released: a signal handler that comes
         # between would wait for its own thread.
-        _thread.launches = True
+        _thread.launch = caller_outside(__file__)
         try:
             if not self._lock.acquire(blocking=False):
                 wait_until(lambda seconds: self._lock.acquire(timeout=seconds))
         except BaseException as error:
-            _thread.launches = False
+            self._release_own()
+            _thread.launch = None
             # The thread that runs the kernel cannot receive Ctrl-C, so the waiting thread passes it
             # on.
             if isinstance(error, KeyboardInterrupt) and self._holder is not None:
@@ -289,8 +302,14 @@ class LaunchLock:
         # Before the release, so that no launch that waits for memory misses what this one wrote.
         self._progress += 1
         self._lock.release()
-        _thread.launches = False
+        _thread.launch = None
         self.leave(self._current.number)
+
+    def _release_own(self) -> None:
+        """Releases the lock if the calling thread has it."""
+        if self._lock._is_owned():  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            self._holder = None
+            self._lock.release()
 
     def __enter__(self) -> None:
         """Acquires the lock (`acquire`), for work that Ctrl-C cannot cancel."""
@@ -303,7 +322,7 @@ class LaunchLock:
     def forget(self) -> None:
         """Sets the lock to its initial state: unlocked, no tickets, numbers from 1. Called when it
         is made, and in a forked child process, in which the threads that hold it do not exist."""
-        self._lock = Lock()
+        self._lock = RLock()
         tickets = Mutex("queue a launch", held_by_forks=False)
         self._changed = Condition(tickets)  # pyright: ignore[reportArgumentType]  (any lock will do)
         self._holder: Cancellation | None = None
@@ -319,10 +338,10 @@ class LaunchLock:
 
 
 class _Thread(local):
-    """Holds, per thread, whether it is in the middle of a launch, and of user code that the kernel
-    called."""
+    """Holds, per thread, the frame of the function that launches a kernel, and whether the thread
+    is in the middle of user code that the kernel called."""
 
-    launches = False
+    launch: FrameType | None = None
     calls_back = False
 
 
@@ -351,7 +370,7 @@ def refuse_in_launch(action: str) -> None:
             f"callback to return. Save the text in the callback, and {action} after the launch has "
             "ended."
         )
-    if _thread.launches:
+    if _thread.launch is not None and is_active(_thread.launch):
         raise LaunchError(
             f"cannot {action} from a signal handler or a finalizer while this thread is running a "
             "kernel: the kernel waits for the handler to return. Set a flag in the handler, and "

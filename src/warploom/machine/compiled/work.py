@@ -166,7 +166,9 @@ class WorkerLaunch:
         self.seconds += seconds
         if self.tiered is not None:
             self.tiered.tiers.add_seconds(kernel, seconds)
-            if environment[Slot.INTERLEAVING] == Interleaving.WANTED:
+            # NumPy looks for attributes of an enumeration that it compares with, in code of Python
+            # whose exceptions it drops: an interrupt there would be lost.
+            if int(environment[Slot.INTERLEAVING]) == Interleaving.WANTED:
                 self.tiered.block_times.miss_interleaving(seconds)
         # The code ended the blocks of this slice, not the whole part.
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:

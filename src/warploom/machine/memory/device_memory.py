@@ -58,7 +58,6 @@ class DeviceMemory:
         self._base = int(self._bytes.ctypes.data)
         self.capacity = len(self._bytes)
         self._allocator = Allocator(self._base, self._base + self.capacity)
-        self._addresses: list[int] = []
         self._live: dict[int, Allocation] = {}
         self._constants: set[int] = set()
         self._lent: dict[int, object] = {}
@@ -139,12 +138,8 @@ class DeviceMemory:
         some of them are in the device's range or in a live allocation."""
         allocation = Allocation(address, size, name)
         with self._lock:
-            index = bisect_right(self._addresses, address)
             # Only the allocation that begins at or below the address and the next one can overlap.
-            neighbours = (
-                self._live[neighbour]
-                for neighbour in self._addresses[max(0, index - 1) : index + 1]
-            )
+            neighbours = self._neighbours(address)
             overlaps_device = self._base < address + size and address < self._base + self.capacity
             if overlaps_device or any(
                 neighbour.address < address + size and address < neighbour.address + neighbour.size
@@ -156,14 +151,15 @@ class DeviceMemory:
         return allocation
 
     def _register(self, allocation: Allocation) -> None:
-        """Adds an allocation to the live ones and their sorted addresses, and drops the cached
-        table and the bitmap of written bytes of an earlier allocation at its address; the caller
-        holds the lock."""
-        self._addresses.insert(
-            bisect_right(self._addresses, allocation.address), allocation.address
-        )
-        self._live[allocation.address] = allocation
+        """Adds an allocation to the live ones, and drops the bitmap of written bytes of an earlier
+        allocation at its address; the caller holds the lock."""
+        self._forget_tables()
         self.unwritten.pop(allocation.address, None)
+        self._live[allocation.address] = allocation
+
+    def _forget_tables(self) -> None:
+        """Drops what is derived from the allocations, before they change: a signal handler may
+        raise an exception after each step. The caller holds the lock."""
         self._table = self._sorted = None
 
     def free(self, address: int, *, in_kernel: bool = False) -> None:
@@ -212,20 +208,19 @@ class DeviceMemory:
             return False
         if in_kernel or not self._launches or address not in self._live:
             return self._release(address)
+        self._forget_tables()
         self._retained[address] = self._begun
-        self._table = self._sorted = None
         return True
 
     def _release(self, address: int) -> bool:
         """Removes the allocation that starts at `address` from all tables, zeroes its bytes and
         frees its range of addresses; lent memory is only removed. Returns False if there is none.
         The caller holds the lock."""
+        self._forget_tables()
         allocation = self._live.pop(address, None)
         if allocation is None:
             return False
-        del self._addresses[bisect_right(self._addresses, address) - 1]
         self._constants.discard(address)
-        self._table = self._sorted = None
         # Lent memory is the host's: it is neither cleared nor counted.
         if address in self._lent:
             del self._lent[address]
@@ -246,7 +241,8 @@ class DeviceMemory:
         """Returns the live allocations, lent ones included, in order of address, without those that
         are freed but retained."""
         with self._lock:
-            return tuple(self._live[a] for a in self._addresses if a not in self._retained)
+            _, allocations = self._by_address()
+            return tuple(a for a in allocations if a.address not in self._retained)
 
     def find(self, address: int) -> Allocation | None:
         """Returns the allocation that contains the byte at `address`, freed ones that are retained
@@ -259,11 +255,7 @@ class DeviceMemory:
         (the lower of two), for messages of faults; None if there is none. Freed allocations that
         are retained for a launch count."""
         with self._lock:
-            index = bisect_right(self._addresses, address)
-            neighbours = [
-                self._live[allocation]
-                for allocation in self._addresses[max(0, index - 1) : index + 1]
-            ]
+            neighbours = self._neighbours(address)
         return min(neighbours, key=lambda allocation: _distance(allocation, address), default=None)
 
     def is_constant(self, address: int) -> bool:
@@ -325,13 +317,12 @@ class DeviceMemory:
         """Restores the allocations of an earlier point of a launch; the caller restores the
         contents. Only kernels' own allocations may differ between the two points."""
         with self._lock:
+            self._forget_tables()
             self._live = dict(state.live)
-            self._addresses = sorted(self._live)
             self._used = sum(a.size for a in self._live.values() if a.address not in self._lent)
             self._allocator.gaps = state.gaps
             self._constants = set(state.constants)
             self.heap.sizes = state.heap
-            self._table = self._sorted = None
 
     def table(self) -> AllocationTable:
         """Returns the live allocations, without retained ones, as compiled code reads them when a
@@ -355,7 +346,7 @@ class DeviceMemory:
     def _build_table(self, excluded: Container[int]) -> AllocationTable:
         """Returns a table of the allocations but those at the addresses `excluded`, an
         `AllocationRow` for each. The caller holds the lock."""
-        live = [self._live[a] for a in self._addresses if a not in excluded]
+        live = [a for a in self._by_address()[1] if a.address not in excluded]
         rows = np.zeros((len(live), AllocationRow.WORDS), np.uint64)
         rows[:, AllocationRow.start] = [a.address for a in live]
         rows[:, AllocationRow.end] = [a.address + a.size for a in live]
@@ -367,12 +358,11 @@ class DeviceMemory:
         now, or when its last view is deleted. The memory must not be used any more."""
         if _DONT_NEED is not None:
             self._map.madvise(_DONT_NEED)
-        self._addresses.clear()
+        self._forget_tables()
         self._live.clear()
         self._constants.clear()
         self._lent.clear()
         self._retained.clear()
-        self._table = self._sorted = None
         # This view of the mapping would keep it open.
         self._bytes = np.empty(0, np.uint8)
         try:
@@ -388,10 +378,24 @@ class DeviceMemory:
         # Without the lock, as for `table`.
         if index is None:
             with self._lock:
-                live = tuple(self._live[start] for start in self._addresses)
-                self._sorted = index = tuple(self._addresses), live
+                index = self._by_address()
         position = bisect_right(index[0], address)
         return index[1][position - 1] if position else None
+
+    def _by_address(self) -> tuple[tuple[int, ...], tuple[Allocation, ...]]:
+        """Returns the addresses of the allocations, live or retained, rising, and the allocations;
+        cached until they change. The caller holds the lock."""
+        if self._sorted is None:
+            addresses = tuple(sorted(self._live))
+            self._sorted = addresses, tuple(self._live[address] for address in addresses)
+        return self._sorted
+
+    def _neighbours(self, address: int) -> tuple[Allocation, ...]:
+        """Returns the allocation that begins at or below an address, and the next one. The caller
+        holds the lock."""
+        addresses, allocations = self._by_address()
+        index = bisect_right(addresses, address)
+        return allocations[max(0, index - 1) : index + 1]
 
     def _out_of_memory(self, size: int, name: str) -> LaunchError:
         """Returns the error of an allocation for which no free range is long enough: it states how

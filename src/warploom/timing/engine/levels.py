@@ -129,6 +129,7 @@ def serve(
     port_start = max(begins, memory.words[port] - ticks)
     answer = (max(ready, port_start) + atomic_ticks) // TICKS + latency
     answer += translation_cycles(params, memory, request, sm)
+    answer += delay_of(request.line, params.l2_spread)
     if coalesces:
         load = load_of(params, memory, request, sm)
         answer = max(answer, load.answer if joined != 0 else 0)
@@ -136,6 +137,14 @@ def serve(
             store_load(load, request, sectors, answer)
     request.answer = answer
     memory.last_answer = max(memory.last_answer, answer)
+
+
+@jitable
+def delay_of(line: int, spread: int) -> int:
+    """Returns by how many cycles the answer for a line is later than in the mean, from -`spread` to
+    `spread`, the same each time: by a hash, as distances of slices and rows of banks are not
+    known."""
+    return hash_line(line, 2 * spread + 1) - spread
 
 
 @jitable
@@ -244,7 +253,8 @@ def access_l2(
             # Counts sectors that become dirty: not loads, and none that were dirty before.
             written += int(kind != w.LOAD) & ~(dirty >> sector) & 1
     if missing > 0:
-        extra = (params.latency_dram - params.latency_l2) * TICKS
+        extra = params.latency_dram - params.latency_l2 + delay_of(line, params.dram_spread)
+        extra *= TICKS
         ready = max(ready, transfer_dram(params, memory, line, missing, READS, now) + extra)
         memory.dram_read += w.SECTOR_BYTES * missing
     memory.l2_dirty += w.SECTOR_BYTES * written
