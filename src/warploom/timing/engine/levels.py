@@ -142,9 +142,10 @@ def serve(
 @jitable
 def delay_of(line: int, spread: int) -> int:
     """Returns by how many cycles the answer for a line is later than in the mean, from -`spread` to
-    `spread`, the same each time: by a hash, as distances of slices and rows of banks are not
-    known."""
-    return hash_line(line, 2 * spread + 1) - spread
+    `spread`, the same each time: by a multiplicative hash, as distances of slices and rows of banks
+    are not known."""
+    part = (line & 0xFFFFFFF) * 0x9E3779B1 & 0xFFFFFFFF  # of 2^32
+    return (part * (2 * spread + 1) >> 32) - spread
 
 
 @jitable
