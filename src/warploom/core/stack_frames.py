@@ -1,4 +1,4 @@
-"""Tells whether a function that has locked something still runs in the calling thread.
+"""Determines whether a function that has locked something still runs in the calling thread.
 
 A signal handler may raise an exception between any two instructions, as that of Ctrl-C does, also
 after a lock has been acquired and before the `try` or `with` that would release it. The lock is

@@ -84,7 +84,7 @@ class TimingSpec:
     latency_dram: int
     """Of a load that misses all caches."""
     l2_spread: int
-    """Cycles by which the answer for a line comes at most before or after `latency_l2`, as its slice
+    """Cycles by which the answer for a line comes at most before or after `latency_l2`: its slice
     is near to the SM or far from it."""
     dram_spread: int
     """The same, in addition, of a line from DRAM, in whose bank another row may be open."""

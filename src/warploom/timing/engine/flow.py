@@ -9,7 +9,7 @@ from warploom.timing import layout as w
 from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import clear_phases, release_phases
 from warploom.timing.engine.waits import (
-    charge_ahead,
+    charge_stall,
     charge_scheduler,
     remove_ready,
     schedule_warp,
@@ -77,7 +77,7 @@ def advance(
         copy_registers(arrays, sm, warp, op)
         warp.op += 1
     warp.slots_left = TimedOperation(arrays.ops, 0, op).slots
-    charge_ahead(arrays, sm, warp, now, stalled)
+    charge_stall(arrays, sm, warp, now, stalled)
     schedule_warp(arrays, sm, warp, now, earliest, reason)
 
 

@@ -153,7 +153,7 @@ def send_request(
     params: EngineParameters, memory: MemorySystem, request: MemoryRequest, sm: int
 ) -> int:
     """Returns the tick in which an SM sends a request to L2, after its earlier ones. A load of a
-    line, whatever it takes of it, and each sector of a store occupy the way there for
+    line, however many sectors of it, and each sector of a store occupy the way there for
     `request_ticks`; atomics do not."""
     arrives = request.time * TICKS
     if params.request_ticks == 0 or request.kind == w.ATOMIC:

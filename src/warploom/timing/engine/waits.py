@@ -72,9 +72,9 @@ def charge_warp(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> 
 
 
 @jitable
-def charge_ahead(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, until: int) -> None:
+def charge_stall(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, until: int) -> None:
     """Charges a warp's cycles from `now` to `until`, in which the stall count of its last operation
-    keeps it from issuing, to WAIT, whatever else it waits for: its next state begins then."""
+    prevents it from issuing, to WAIT, whatever else it waits for: its next state begins then."""
     if until > now:
         set_reason(arrays, sm, warp, w.WAIT, now)
         charge_warp(arrays, sm, warp, until)
