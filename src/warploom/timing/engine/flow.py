@@ -9,8 +9,8 @@ from warploom.timing import layout as w
 from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import clear_phases, release_phases
 from warploom.timing.engine.waits import (
-    charge_stall,
     charge_scheduler,
+    charge_stall,
     remove_ready,
     schedule_warp,
     set_reason,
