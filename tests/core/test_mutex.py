@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_an_exception_in_the_midst_of_acquiring_leaves_no_mutex_locked(instructi
     it arrives. Then its thread uses the mutex, and another one does."""
     mutex, left = Mutex("work"), instruction
 
-    def trace(frame: FrameType, event: str, _: object) -> object:
+    def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal left
         frame.f_trace_opcodes = True
         if event == "opcode":

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import threading
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ class Injected:
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
 
-    def _trace(self, frame: FrameType, event: str, _: object) -> object:
+    def _trace(self, frame: FrameType, event: str, _: object) -> Any:
         frame.f_trace_opcodes = True
         if event == "opcode":
             self.left -= 1
