@@ -48,7 +48,7 @@ def plans(loaded: wl.Module, name: str, *block: int) -> list[str]:
         (
             "given",
             (6, 6),
-            "varying addresses, with each lane treated as a run",
+            "varying addresses, with each lane as a run of its own",
             "vectors if the stride is",
         ),
         (
@@ -60,7 +60,7 @@ def plans(loaded: wl.Module, name: str, *block: int) -> list[str]:
         (
             "plane",
             (7, 6),
-            "varying addresses, with each lane treated as a run",
+            "varying addresses, with each lane as a run of its own",
             "vectors if the stride is",
         ),
     ],

@@ -58,3 +58,9 @@ def debugged() -> Callable[..., list[str]]:
         return _warploom("debug", *given, program).stdout.splitlines()
 
     return run
+
+
+@pytest.fixture
+def warploom() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs any command, with arguments: options, and a program of this folder."""
+    return _warploom

@@ -39,7 +39,7 @@ def test_a_wait_for_groups_does_not_wait_for_later_ones() -> None:
     is no wait. The second is in flight for less than the chain of 250 multiply-adds of 4 cycles,
     which hides it unless it is waited for before."""
     gpu = wl.Device("h100", record=True)
-    spec = replace(find_timing(gpu.spec), l2_spread=0, dram_spread=0)
+    spec = replace(find_timing(gpu.spec), dram_spread=0)
     cycles: list[int] = []
     for wait in ("", "cp.async.wait_group 1;", "cp.async.wait_group 0;"):
         kernel = gpu.compile(COPIES.replace("WAIT", wait))["k"]

@@ -7,15 +7,15 @@ left locked then by a function whose frame is no longer on the stack of its thre
 
 from __future__ import annotations
 
-import sys
 import threading
+from inspect import currentframe
 from types import FrameType
 
 
 def caller_outside(*files: str) -> FrameType | None:
     """Returns the innermost frame of the calling thread that is of none of these files, nor of this
     module or `threading`."""
-    frame: FrameType | None = sys._getframe(1)
+    frame = currentframe()
     while frame is not None and frame.f_code.co_filename in (*files, __file__, threading.__file__):
         frame = frame.f_back
     return frame
@@ -23,7 +23,7 @@ def caller_outside(*files: str) -> FrameType | None:
 
 def is_active(frame: FrameType) -> bool:
     """Returns whether a frame is on the stack of the calling thread."""
-    active: FrameType | None = sys._getframe(1)
+    active = currentframe()
     while active is not None and active is not frame:
         active = active.f_back
     return active is not None

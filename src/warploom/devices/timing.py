@@ -83,11 +83,9 @@ class TimingSpec:
     """Of a load that misses L1 and hits L2; 0 without an L2."""
     latency_dram: int
     """Of a load that misses all caches."""
-    l2_spread: int
-    """Cycles by which the answer for a line comes at most before or after `latency_l2`: its slice
-    is near to the SM or far from it."""
     dram_spread: int
-    """The same, in addition, of a line from DRAM, in whose bank another row may be open."""
+    """Cycles by which the answer for a line comes at most before or after `latency_dram`: banks are
+    near or far, and another row may be open."""
     latency_constant: int
     latency_texture: int
     latency_atomic: int

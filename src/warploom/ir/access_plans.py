@@ -49,7 +49,7 @@ class Guard(Enum):
     CACHE = "a hit in the range cache"
     STEP = "a hit in the range cache, and a constant stride between lanes in each run"
     ELEMENT = "a hit in the range cache, and consecutive elements in each run"
-    LANES = "a hit in the range cache, with each lane treated as a run"
+    LANES = "a hit in the range cache, with each lane as a run of its own"
     COMPARED = "the stores do not overlap any load between them"
     WINDOW = "all lanes access words in one window of 1 KiB"
     BOUNDS = "a bounds check of every lane's address"

@@ -20,7 +20,7 @@ PATTERNS = {
     Pattern.CONSECUTIVE: "addresses {stride} bytes apart in {runs}",
     Pattern.STRIDED: "addresses {stride} bytes apart in {runs}",
     Pattern.STEP: "a stride measured at run time, in {runs}",
-    Pattern.LAYOUT: "varying addresses, with each lane treated as a run",
+    Pattern.LAYOUT: "varying addresses, with each lane as a run of its own",
     Pattern.COLUMNS: "several stores by each lane, with a stride measured at run time",
     Pattern.ANY: "any addresses",
 }

@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from warploom.devices.timing import find_timing
 from warploom.isa.instruction import Immediate, Instruction, Register, Special
 from warploom.program.program import Program
 from warploom.program.uses import reads
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.latency import latency_saved_by_floats
 from warploom.report.advice.loops import loop_around
 from warploom.report.advice.origins import enumerated, origins
 from warploom.report.source import source_line, split_line
@@ -44,6 +45,8 @@ class _DoubleWork:
     widened: int = 0
     narrowed: int = 0
     conversion_slots: int = 0
+    instructions: set[int] = field(default_factory=set[int])
+    """All of these, by their index in the program."""
 
     @property
     def is_on_floats(self) -> bool:
@@ -71,7 +74,11 @@ def double_precision(case: Case) -> Iterator[Advice]:
             f"rate of single precision on {case.spec.title}" + around * work.is_on_floats,
             SUFFIX if work.is_on_floats else _declared_as_double(case) or SUFFIX,
             work.slots,
-            saves={"double": work.slots, "conversions": work.conversion_slots},
+            saves={
+                "double": work.slots,
+                "conversions": work.conversion_slots,
+                "latency": latency_saved_by_floats(case, work.instructions),
+            },
         )
 
 
@@ -87,10 +94,12 @@ def _double_work(case: Case, costs: WorkCosts) -> dict[str, _DoubleWork]:
         if costs.of(name).unit == "fp64":
             work.executed += int(count)
             work.slots += slots
+            work.instructions.add(index)
         elif name == WIDE_CONVERSION:
             modifiers = one.operation.modifiers
             types = modifiers.text("dtype", ""), modifiers.text("type", "")
             work.conversion_slots += slots
+            work.instructions.add(index)
             work.widened += int(count) * (types == ("f64", "f32"))
             work.narrowed += int(count) * (types == ("f32", "f64"))
     return lines

@@ -3,6 +3,7 @@ whether more resident warps would make a launch faster."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from warploom.devices.timing import TimingSpec, find_timing
@@ -13,15 +14,17 @@ from warploom.program.accesses import accesses
 from warploom.program.uses import reads, writes
 from warploom.report.advice.case import Case
 from warploom.report.peaks import ceilings_of, gain_of
+from warploom.report.work import WIDE_CONVERSION
 from warploom.timing.work.classes import FREE, class_of
 from warploom.timing.work.costs import WorkCosts
 
 
-def warp_cycles(case: Case) -> float | None:
+def warp_cycles(case: Case, as_floats: Container[int] = ()) -> float | None:
     """Returns the cycles that a warp takes on average if it never waits for another one: of each
     execution of a basic block its longest chain of dependent instructions, or one cycle for each
-    instruction if that is more (compilers order independent ones freely within a block). None for a
-    device whose latencies are not known."""
+    instruction if that is more (compilers order independent ones freely within a block). The
+    instructions with the indices `as_floats` count as if they computed with floats: conversions to
+    double and back take no time. None for a device whose latencies are not known."""
     try:
         timing = find_timing(case.spec)
     except KeyError:
@@ -32,17 +35,21 @@ def warp_cycles(case: Case) -> float | None:
         executed = int(case.counters.executions[block.start]) if block.start < block.stop else 0
         if executed:
             body = case.program.instructions[block.start : block.stop]
-            cycles += executed / warps * max(len(body), _longest_chain(body, costs))
+            latencies = [
+                _latency_with_floats(one, costs) if index in as_floats else _latency(one, costs)
+                for index, one in enumerate(body, block.start)
+            ]
+            cycles += executed / warps * max(len(body), _longest_chain(body, latencies))
     return cycles
 
 
-def _longest_chain(body: tuple[Instruction, ...], costs: WorkCosts) -> int:
+def _longest_chain(body: tuple[Instruction, ...], latencies: Sequence[int]) -> int:
     """Returns the cycles of the longest chain of instructions that need each other's results."""
     ready: dict[str, int] = {}
     longest = 0
-    for one in body:
+    for one, latency in zip(body, latencies, strict=True):
         begin = max((ready.get(register.name, 0) for register in reads(one)), default=0)
-        end = begin + _latency(one, costs)
+        end = begin + latency
         for register in writes(one):
             ready[register.name] = end
         longest = max(longest, end)
@@ -60,6 +67,15 @@ def _latency(one: Instruction, costs: WorkCosts) -> int:
         name = class_of(one)
         return 0 if name == FREE else costs.of(name).latency
     return max(_of_access(space, op, timing) for space, op in found)
+
+
+def _latency_with_floats(one: Instruction, costs: WorkCosts) -> int:
+    """Returns the same of an instruction if doubles were floats."""
+    name = class_of(one)
+    if name == WIDE_CONVERSION:
+        return 0
+    is_double = name != FREE and costs.of(name).unit == "fp64"
+    return costs.timing.latency_fp32 if is_double else _latency(one, costs)
 
 
 def _of_access(space: Space, op: str, timing: TimingSpec) -> int:
@@ -102,6 +118,15 @@ def latency_saved(case: Case, held: int) -> dict[str, float]:
     if case.work is None:
         return {}
     return {"latency": max(0.0, case.work.latency - latency_cycles(case, held))}
+
+
+def latency_saved_by_floats(case: Case, instructions: Container[int]) -> float:
+    """Returns the cycles of `work.latency` that are saved if instructions, by index, compute with
+    floats instead of doubles."""
+    alone, singly = warp_cycles(case), warp_cycles(case, instructions)
+    if case.work is None or not alone or singly is None:
+        return 0.0
+    return case.work.latency * (1 - singly / alone)
 
 
 def latency_gain(case: Case, held: int) -> float | None:

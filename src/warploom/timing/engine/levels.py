@@ -129,7 +129,6 @@ def serve(
     port_start = max(begins, memory.words[port] - ticks)
     answer = (max(ready, port_start) + atomic_ticks) // TICKS + latency
     answer += translation_cycles(params, memory, request, sm)
-    answer += delay_of(request.line, params.l2_spread)
     if coalesces:
         load = load_of(params, memory, request, sm)
         answer = max(answer, load.answer if joined != 0 else 0)
@@ -142,7 +141,7 @@ def serve(
 @jitable
 def delay_of(line: int, spread: int) -> int:
     """Returns by how many cycles the answer for a line is later than in the mean, from -`spread` to
-    `spread`, the same each time: by a multiplicative hash, as distances of slices and rows of banks
+    `spread`, the same each time: by a multiplicative hash, as the places of banks and their rows
     are not known."""
     part = (line & 0xFFFFFFF) * 0x9E3779B1 & 0xFFFFFFFF  # of 2^32
     return (part * (2 * spread + 1) >> 32) - spread

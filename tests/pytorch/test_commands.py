@@ -1,0 +1,32 @@
+"""Commands that analyze a launch take PyTorch's programs, and let one choose among the kernels of
+Inductor and of Triton."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("profile", "Bound by"),
+        ("time", "cycles, modelled"),
+        ("sass", "registers per thread"),
+        ("explore", "one result"),
+        ("check", "ERROR SUMMARY: 0 errors"),
+    ],
+)
+@pytest.mark.parametrize("kernel", ["^add$", "fused"])
+def test_a_command_takes_a_program(warploom, command, expected, kernel):
+    chosen = () if command == "check" else ("--kernel", kernel)
+    run = warploom(command, *chosen, "programs/fused.py")
+    assert run.returncode == 0, run.stderr
+    assert expected in run.stdout + run.stderr
+    assert "added" in run.stdout + run.stderr
+
+
+def test_the_kernels_of_a_program_are_listed(warploom):
+    run = warploom("profile", "programs/fused.py")
+    listed = run.stdout + run.stderr
+    assert "makes 2 launches" in listed
+    assert "triton_poi_fused" in listed
