@@ -211,5 +211,5 @@ def test_types_are_those_of_the_signature() -> None:
         untyped(1, 2, "a")
     with pytest.raises(wl.OptionValueError, match=r"mode .* Did you mean 'fast'"):
         untyped(1, mode="fats")
-    with pytest.raises(wl.OptionTypeError, match=r"no option 'color'\. .* first, mode"):
+    with pytest.raises(wl.OptionTypeError, match=r"no option 'colour'\. .* first, mode"):
         untyped(1, colour=3)

@@ -110,7 +110,7 @@ def test_opaque_variables_are_global() -> None:
 def test_samplers_say_what_they_can_be() -> None:
     for settings, reason in (
         ("filter_mode = cubic", "`cubic` is not one of nearest, linear"),
-        ("color = 1", "`colour` is not a sampler setting"),
+        ("colour = 1", "`colour` is not a sampler setting"),
     ):
         with pytest.raises(wl.PtxSyntaxError, match=reason):
             parse(HEADER.replace("filter_mode = linear", settings) + "ret; }")

@@ -27,7 +27,7 @@ extern "C" __global__ void update(const int *at, int *out) {
 extern "C" __global__ void exchange(const int *at, int *out) {
   int i = threadIdx.x;
   out[at[i]] = i;
-  if (SYNCHRONIzED) __syncthreads();
+  if (SYNCHRONISED) __syncthreads();
   out[at[i ^ 32]] += 1;
 }
 extern "C" __global__ void reversed(short *out) {
@@ -38,7 +38,7 @@ extern "C" __global__ void reversed(short *out) {
 extern "C" __global__ void reversed_then(short *out) {
   int i = threadIdx.x;
   out[63 - i] = i;
-  if (SYNCHRONIzED) __syncthreads();
+  if (SYNCHRONISED) __syncthreads();
   out[i] += 1;
 }
 """

@@ -15,15 +15,16 @@ thread that acquires the mutex notices, as no frame of its stack does, and unloc
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from inspect import currentframe
 from threading import RLock
 from types import FrameType
 
 from warploom.core.errors import LaunchError
 from warploom.core.imports import wait_for_imports
-from warploom.core.stack_frames import caller_outside
 
 
 class Mutex:
@@ -42,7 +43,7 @@ class Mutex:
     def acquire(self, blocking: bool = True) -> bool:
         """Acquires the lock, waiting for another thread's release if `blocking`; returns whether it
         is acquired. Raises LaunchError instead of waiting for the calling thread itself."""
-        caller = caller_outside(__file__)
+        caller = caller_outside()
         if self._lock._is_owned() and not self._is_used_by(caller):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
             self._unlock()
         if not self._lock.acquire(blocking):
@@ -62,6 +63,24 @@ class Mutex:
         """Releases the lock."""
         self._holder, self._is_held = None, False
         self._lock.release()
+
+    # What `threading.Condition` calls where a lock has it: after a wait, the mutex is held again by
+    # the function that held it before, not by the one that waits for it.
+
+    def _is_owned(self) -> bool:
+        """Returns whether the calling thread holds the mutex."""
+        return self._is_held and self._lock._is_owned()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+
+    def _release_save(self) -> FrameType | None:
+        """Releases the lock, and returns who held it."""
+        holder = self._holder
+        self.release()
+        return holder
+
+    def _acquire_restore(self, holder: FrameType | None) -> None:
+        """Acquires the lock for the function that held it."""
+        self.acquire()
+        self._holder = holder
 
     def _is_used_by(self, frame: FrameType | None) -> bool:
         """Returns whether a frame, or one that it returns to, holds the mutex, or acquires or
@@ -100,6 +119,23 @@ class Mutex:
     def __exit__(self, *_: object) -> None:
         """Releases the lock, and lets an exception propagate."""
         self.release()
+
+
+def caller_outside(*files: str) -> FrameType | None:
+    """Returns the innermost frame of the calling thread that is of none of these files, nor of this
+    module or `threading`."""
+    frame = currentframe()
+    while frame is not None and frame.f_code.co_filename in (*files, __file__, threading.__file__):
+        frame = frame.f_back
+    return frame
+
+
+def is_active(frame: FrameType) -> bool:
+    """Returns whether a frame is on the stack of the calling thread."""
+    active = currentframe()
+    while active is not None and active is not frame:
+        active = active.f_back
+    return active is not None
 
 
 class FinalizerLock(Mutex):

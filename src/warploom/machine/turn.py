@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from inspect import currentframe
 from threading import Condition, RLock, local
 from time import monotonic
 from types import FrameType
@@ -18,8 +19,7 @@ from types import FrameType
 from warploom.core.errors import LaunchCancelled, LaunchError
 from warploom.core.forked import forget_in_child
 from warploom.core.interrupts import wait_until
-from warploom.core.mutex import Mutex
-from warploom.core.stack_frames import caller_outside, is_active
+from warploom.core.mutex import Mutex, is_active
 
 RETRY_SECONDS, POLL_SECONDS = 0.05, 0.005
 """After how long a launch that waits for memory looks again, as the host may have written it, and
@@ -268,10 +268,13 @@ class LaunchLock:
             self._tickets.pop(number, None)
             self._changed.notify_all()
 
-    def acquire(self, cancellation: Cancellation | None = None) -> None:
+    def acquire(
+        self, cancellation: Cancellation | None = None, holder: FrameType | None = None
+    ) -> None:
         """Acquires the lock, in no order among those that wait: waits until no kernel runs.
         `cancellation`, stored while the lock is held, is the flag by which Ctrl-C in a waiting
-        thread stops the launch that holds it.
+        thread stops the launch that holds it; `holder` is the frame of the function that holds it
+        then, the caller's if None.
 
         Ctrl-C stops the wait (KeyboardInterrupt) and cancels the launch that holds the lock. Raises
         LaunchError in the middle of a launch of this thread, which would wait for itself.
@@ -282,7 +285,7 @@ class LaunchLock:
         self._release_own()
         # From before the lock is acquired until after it is released: a signal handler that comes
         # between would wait for its own thread.
-        _thread.launch = caller_outside(__file__)
+        _thread.launch = holder or _caller()
         try:
             if not self._lock.acquire(blocking=False):
                 wait_until(lambda seconds: self._lock.acquire(timeout=seconds))
@@ -313,7 +316,7 @@ class LaunchLock:
 
     def __enter__(self) -> None:
         """Acquires the lock (`acquire`), for work that Ctrl-C cannot cancel."""
-        self.acquire()
+        self.acquire(holder=_caller())
 
     def __exit__(self, *_: object) -> None:
         """Releases the lock (`give_back`), and lets an exception propagate."""
@@ -335,6 +338,12 @@ class LaunchLock:
         """Counts launches that have ended, and times that one changed memory and then waited. Only
         who holds the lock counts."""
         self._issued = 0
+
+
+def _caller() -> FrameType | None:
+    """Returns the frame of the caller of the function that calls this one."""
+    frame = currentframe()
+    return frame and frame.f_back and frame.f_back.f_back
 
 
 class _Thread(local):
