@@ -71,7 +71,7 @@ COMMANDS = {
     "sass": Command("sass", "sass", LOOK, "Show source, PTX and machine code by line."),
     "examples": Command("starting.examples", "examples", LOOK, "Copy the example kernels."),
     "kernels": Command(
-        "starting.kernels", "kernels", LOOK, "List a file's kernels, and show how to run them."
+        "starting.kernels", "kernels", LOOK, "List a file's kernels and how to run them."
     ),
     "devices": Command("devices", "devices", LOOK, "List the devices, or the properties of one."),
     "opencl": Command("devices", "opencl", LOOK, "List the OpenCL platform and its devices."),

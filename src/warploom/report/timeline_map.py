@@ -27,12 +27,12 @@ MAP_STYLE = """
 
 SCRIPT = """
 const data = JSON.parse(document.getElementById("map").text);
-const { moments, names, streams, colors, left, scale } = data;
+const { moments, names, streams, colours, left, scale } = data;
 const slider = document.getElementById("moment"), said = document.getElementById("said");
 const cells = document.getElementById("sms"), kernels = document.getElementById("kernels");
 const swatch = (number) => {
   const found = document.createElement("i");
-  found.className = "swatch"; found.style.background = colors[number];
+  found.className = "swatch"; found.style.background = colours[number];
   return found;
 };
 const counted = (blocks) => blocks + (blocks === 1 ? " block" : " blocks");
