@@ -27,6 +27,6 @@ def test_a_command_takes_a_program(warploom, command, expected, kernel):
 
 def test_the_kernels_of_a_program_are_listed(warploom):
     run = warploom("profile", "programs/fused.py")
-    listed = run.stdout + run.stderr
-    assert "makes 2 launches" in listed
-    assert "triton_poi_fused" in listed
+    shown = run.stdout + run.stderr
+    assert "makes 2 launches" in shown
+    assert "triton_poi_fused" in shown
