@@ -25,7 +25,7 @@ def test_a_command_takes_a_program(warploom, command, expected, kernel):
     assert "added" in run.stdout + run.stderr
 
 
-def test_the_kernels_of_a_program_are_listed(warploom):
+def test_the_kernels_of_a_program_are_shown(warploom):
     run = warploom("profile", "programs/fused.py")
     shown = run.stdout + run.stderr
     assert "makes 2 launches" in shown

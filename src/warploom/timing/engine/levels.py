@@ -141,7 +141,7 @@ def serve(
 @jitable
 def delay_of(line: int, spread: int) -> int:
     """Returns by how many cycles the answer for a line is later than in the mean, from -`spread` to
-    `spread`, the same each time: by a multiplicative hash, as the places of banks and their rows
+    `spread`, the same each time: by a multiplicative hash, as the distances of banks and their rows
     are not known."""
     part = (line & 0xFFFFFFF) * 0x9E3779B1 & 0xFFFFFFFF  # of 2^32
     return (part * (2 * spread + 1) >> 32) - spread
