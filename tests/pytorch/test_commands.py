@@ -14,12 +14,16 @@ import pytest
         ("sass", "registers per thread"),
         ("explore", "one result"),
         ("check", "ERROR SUMMARY: 0 errors"),
+        ("tune --space block=128,256", "2 configurations"),
+        ("view --export {page}", "added"),
     ],
 )
 @pytest.mark.parametrize("kernel", ["^add$", "fused"])
-def test_a_command_takes_a_program(warploom, command, expected, kernel):
+def test_a_command_takes_a_program(warploom, command, expected, kernel, tmp_path):
     chosen = () if command == "check" else ("--kernel", kernel)
-    run = warploom(command, *chosen, "programs/fused.py")
+    page = tmp_path / "page.html"
+    run = warploom(*command.format(page=page).split(), *chosen, "programs/fused.py")
+    assert page.exists() == command.startswith("view")
     assert run.returncode == 0, run.stderr
     assert expected in run.stdout + run.stderr
     assert "added" in run.stdout + run.stderr

@@ -37,7 +37,7 @@ def run(stages: int, size: int, count: int, skip: int = 1) -> Run:
 def test_copy_takes_latency_plus_time_per_line() -> None:
     """4 KiB more are 32 lines more, which the unit requests one after the other. (While their page
     is translated, which takes longer than the copy, requests would wait for that alone.)"""
-    spec = replace(find_timing(wl.Device("h100").spec), latency_translation=0, dram_spread=0)
+    spec = replace(find_timing(wl.Device("h100").spec), latency_translation=0)
     small, large = (run(1, size, 1, skip=size // 512).time(spec=spec) for size in (4096, 8192))
     assert large.cycles - small.cycles == pytest.approx(32 * spec.tma_line_cycles, abs=16)
     late = run(1, 4096, 1, skip=8).time(spec=replace(spec, latency_tma=spec.latency_tma + 1000))

@@ -43,7 +43,7 @@ class Mutex:
     def acquire(self, blocking: bool = True) -> bool:
         """Acquires the lock, waiting for another thread's release if `blocking`; returns whether it
         is acquired. Raises LaunchError instead of waiting for the calling thread itself."""
-        caller = caller_outside()
+        caller = _caller()
         if self._lock._is_owned() and not self._is_used_by(caller):  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
             self._unlock()
         if not self._lock.acquire(blocking):
@@ -121,11 +121,11 @@ class Mutex:
         self.release()
 
 
-def caller_outside(*files: str) -> FrameType | None:
-    """Returns the innermost frame of the calling thread that is of none of these files, nor of this
-    module or `threading`."""
+def _caller() -> FrameType | None:
+    """Returns the innermost frame of the calling thread that is neither of this module nor of
+    `threading`."""
     frame = currentframe()
-    while frame is not None and frame.f_code.co_filename in (*files, __file__, threading.__file__):
+    while frame is not None and frame.f_code.co_filename in (__file__, threading.__file__):
         frame = frame.f_back
     return frame
 

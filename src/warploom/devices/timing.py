@@ -83,9 +83,6 @@ class TimingSpec:
     """Of a load that misses L1 and hits L2; 0 without an L2."""
     latency_dram: int
     """Of a load that misses all caches."""
-    dram_spread: int
-    """Cycles by which the answer for a line comes at most before or after `latency_dram`: banks are
-    near or far, and another row may be open."""
     latency_constant: int
     latency_texture: int
     latency_atomic: int

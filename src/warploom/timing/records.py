@@ -216,7 +216,6 @@ class EngineParameters(WordRecord):
     atomic_sector_ticks: int  # of a slice of L2 for one, beyond those of a load
     blocks_in_turn: int  # 1 if blocks begin at the schedulers in turn
     block_cycles: int  # between the launches of two blocks of an SM that is full
-    dram_spread: int  # cycles that an answer of DRAM is early or late at most, by its line
     translation_ticks: int  # between the begins of two walks of the page tables
     request_ticks: int  # for which an SM sends a request that loads, or a sector that it stores
 

@@ -139,15 +139,6 @@ def serve(
 
 
 @jitable
-def delay_of(line: int, spread: int) -> int:
-    """Returns by how many cycles the answer for a line is later than in the mean, from -`spread` to
-    `spread`, the same each time: by a multiplicative hash, as the distances of banks and their rows
-    are not known."""
-    part = (line & 0xFFFFFFF) * 0x9E3779B1 & 0xFFFFFFFF  # of 2^32
-    return (part * (2 * spread + 1) >> 32) - spread
-
-
-@jitable
 def send_request(
     params: EngineParameters, memory: MemorySystem, request: MemoryRequest, sm: int
 ) -> int:
@@ -253,8 +244,7 @@ def access_l2(
             # Counts sectors that become dirty: not loads, and none that were dirty before.
             written += int(kind != w.LOAD) & ~(dirty >> sector) & 1
     if missing > 0:
-        extra = params.latency_dram - params.latency_l2 + delay_of(line, params.dram_spread)
-        extra *= TICKS
+        extra = (params.latency_dram - params.latency_l2) * TICKS
         ready = max(ready, transfer_dram(params, memory, line, missing, READS, now) + extra)
         memory.dram_read += w.SECTOR_BYTES * missing
     memory.l2_dirty += w.SECTOR_BYTES * written

@@ -220,7 +220,6 @@ def _set_cache_parameters(
     params.bank_bits = timing.dram_banks.bit_length() - 1
     params.bank_ticks = round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle)
     params.turn_ticks = TICKS * timing.dram_turn_cycles
-    params.dram_spread = timing.dram_spread
     params.request_ticks = round(TICKS * timing.request_cycles)
     params.atomic_ticks = round(TICKS * timing.atomic_cycles)
     params.atomic_sector_ticks = round(TICKS * timing.l2_atomic_cycles)
