@@ -40,6 +40,16 @@ KERNEL mix(const float *x, float *y, int n) {
         sum = sum * 0.5f + part[k];
     y[i] = sum;
 }
+KERNEL by_unit(const float *in, float *out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = in[i];
+    if (threadIdx.x % 2 == 0) {
+        for (int k = 0; k < 64; k++) asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+    } else {
+        for (int k = 0; k < 64; k++) asm volatile("rsqrt.approx.ftz.f32 %0, %0;" : "+f"(x));
+    }
+    out[i] = x;
+}
 KERNEL by_parity(const float *in, float *out) {
     float v = in[I];
     if (threadIdx.x % 2 == 0) {
@@ -364,6 +374,16 @@ def test_divergence_shows_its_condition_and_moves_the_data_too() -> None:
     assert "| if (threadIdx.x % 2 == 0) {" in text
     assert "compute both" not in text
     assert "Use that index in the condition, the loads and the stores" in text
+
+
+def test_divergence_wastes_the_lanes_of_units_as_well() -> None:
+    """Each warp executes 64 special functions on either side, with half of its lanes: warps whose
+    lanes agree would execute 64 in all."""
+    n = 528 * 256
+    made = report("by_unit", 528, 256, ones(n), ones(n))
+    [found] = [one for one in made.advice if one.rule == "divergence within warps"]
+    assert found.saves["special"] == n // 32 * 64
+    assert "saves up to" in screen(made)
 
 
 def test_divergence_by_data_is_not_mended_by_another_condition() -> None:

@@ -3,7 +3,8 @@ divides by the device's peaks, and that a remedy would make smaller."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from warploom.devices.occupancy import Occupancy
@@ -81,12 +82,12 @@ def work_of(counters: Counters, spec: DeviceSpec, timing: TimingSpec, blocks: in
     wavefronts = counters["shared_load_wavefronts"] + counters["shared_store_wavefronts"]
     # Atomics of lanes on one address are executed one after the other.
     wavefronts += max(counters["shared_atomic_wavefronts"], counters.get("shared_atomic_passes", 0))
-    issued, units = _of_units(counters, WorkCosts(spec, timing))
+    units = _in_units(counters, WorkCosts(spec, timing))
     return Work(
-        issued=issued,
-        double=units.get("fp64", 0),
-        special=units.get("special", 0),
-        conversions=units.get(WIDE_CONVERSION, 0),
+        issued=units["issued"],
+        double=units["double"],
+        special=units["special"],
+        conversions=units["conversions"],
         wavefronts=wavefronts,
         constant_passes=counters.get("constant_load_transactions", 0),
         loaded=kinds["global", "load"],
@@ -121,31 +122,31 @@ EXPANDED = 6
 roots. Those that become fewer are often folded into others, such as 64-bit sums into addresses."""
 
 
-def issue_slots(instructions: Sequence[Instruction], costs: WorkCosts) -> list[int]:
-    """Returns the instructions that a scheduler issues for each PTX instruction: several for a
-    division or a root."""
-    names = [class_of(instruction) for instruction in instructions]
-    return [1 if name == FREE else _issued(costs.of(name).slots) for name in names]
+_UNITS = {"fp64": "double", "special": "special", WIDE_CONVERSION: "conversions"}
+"""Fields of `Work` by the unit whose instructions they count, or the class of instructions."""
 
 
-def _issued(slots: int) -> int:
-    return slots if slots >= EXPANDED else 1
+def slots_of(instruction: Instruction, costs: WorkCosts | None) -> dict[str, int]:
+    """Returns the work of an execution of a PTX instruction by a warp, by the fields of `Work`:
+    the instructions that a scheduler issues (several for a division or a root), and those of its
+    unit. One issued instruction for a device whose costs are not known (None)."""
+    name = class_of(instruction)
+    if name == FREE or costs is None:
+        return {"issued": 1}
+    cost = costs.of(name)
+    issued = {"issued": cost.slots if cost.slots >= EXPANDED else 1}
+    field = _UNITS.get(name, _UNITS.get(cost.unit))
+    return issued if field is None else {**issued, field: cost.slots}
 
 
-def _of_units(counters: Counters, costs: WorkCosts) -> tuple[int, dict[str, int]]:
-    """Returns the instructions that schedulers issue, and those of each unit of an SM; those of
-    conversions of 64 bits by their class."""
-    issued, units = 0, dict[str, int]()
+def _in_units(counters: Counters, costs: WorkCosts) -> Counter[str]:
+    """Returns the work of all instructions, by the fields of `Work` (`slots_of`)."""
+    work = Counter[str]()
     for instruction, count in zip(counters.program.instructions, counters.executions, strict=True):
-        if not count:
-            continue
-        name = class_of(instruction)
-        cost = None if name == FREE else costs.of(name)
-        issued += int(count) * (1 if cost is None else _issued(cost.slots))
-        if cost is not None:
-            unit = name if name == WIDE_CONVERSION else cost.unit
-            units[unit] = units.get(unit, 0) + int(count) * cost.slots
-    return issued, units
+        if count:
+            for field, slots in slots_of(instruction, costs).items():
+                work[field] += int(count) * slots
+    return work
 
 
 def _counted(counters: Counters, moved: int) -> tuple[float, float] | None:

@@ -8,11 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from warploom.devices.timing import find_timing
 from warploom.isa.instruction import Immediate, Instruction, Register, Special
 from warploom.program.program import Program
 from warploom.program.uses import reads
-from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.case import Advice, Case, costs_of
 from warploom.report.advice.latency import latency_saved_by_floats
 from warploom.report.advice.loops import loop_around
 from warploom.report.advice.origins import enumerated, origins
@@ -57,7 +56,7 @@ class _DoubleWork:
 def double_precision(case: Case) -> Iterator[Advice]:
     """Yields advice for lines with instructions in double precision: on a device that is slow at
     them, and on others if operands and result are floats."""
-    costs = _costs(case)
+    costs = costs_of(case)
     fp64 = costs.timing.lanes_fp64 if costs is not None else 0
     if costs is None or not fp64:
         return
@@ -75,6 +74,7 @@ def double_precision(case: Case) -> Iterator[Advice]:
             SUFFIX if work.is_on_floats else _declared_as_double(case) or SUFFIX,
             work.slots,
             saves={
+                "issued": work.widened + work.narrowed,
                 "double": work.slots,
                 "conversions": work.conversion_slots,
                 "latency": latency_saved_by_floats(case, work.instructions),
@@ -121,7 +121,7 @@ def _declared_as_double(case: Case) -> str:
 def integer_divisions(case: Case) -> Iterator[Advice]:
     """Yields advice for integer divisions and remainders by a value that is not a constant, each of
     which becomes many instructions."""
-    costs = _costs(case)
+    costs = costs_of(case)
     if costs is None:
         return
     lines: defaultdict[str, list[int]] = defaultdict(list)
@@ -199,11 +199,3 @@ def _is_updated(program: Program, indices: Sequence[int]) -> bool:
         for block in program.blocks
         if any(block.start <= index < block.stop for index in indices)
     )
-
-
-def _costs(case: Case) -> WorkCosts | None:
-    """Returns the costs of the device; None if they are not known."""
-    try:
-        return WorkCosts(case.spec, find_timing(case.spec))
-    except KeyError:
-        return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from warploom.core.errors import Dim3
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.spec import DeviceSpec
+from warploom.devices.timing import find_timing
 from warploom.isa.instruction import Space
 from warploom.observe.counters import Counters, Counts
 from warploom.observe.examples import Example
@@ -16,6 +17,7 @@ from warploom.program.program import Program
 from warploom.report.advice.strides import ThreadStrides
 from warploom.report.peaks import peaks
 from warploom.report.work import Work
+from warploom.timing.work.costs import WorkCosts
 
 ORDERED = frozenset([Space.SHARED, Space.GLOBAL, Space.GENERIC])
 """Spaces in which threads see what others write."""
@@ -92,6 +94,14 @@ class Case:
     def examples_in(self, *spaces: Space) -> Iterable[Example]:
         """Returns the examples of accesses to some spaces."""
         return (example for example in self.examples if example.space in spaces)
+
+
+def costs_of(case: Case) -> WorkCosts | None:
+    """Returns the costs of instructions on the device of a case; None if they are not known."""
+    try:
+        return WorkCosts(case.spec, find_timing(case.spec))
+    except KeyError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

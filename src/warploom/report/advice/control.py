@@ -3,20 +3,19 @@ lanes without a thread."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from warploom.devices.timing import find_timing
 from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses
 from warploom.program.dominance import post_dominators
 from warploom.program.program import Program
-from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.case import Advice, Case, costs_of
 from warploom.report.advice.loops import has_independent_iterations
 from warploom.report.advice.origins import origins
 from warploom.report.advice.reductions import is_interleaved_reduction
-from warploom.report.work import issue_slots
-from warploom.timing.work.costs import WorkCosts
+from warploom.report.work import slots_of
 
 LEAST_LOST = 0.08
 """The share of all slots from which on divergence is reported: the last steps of a reduction and
@@ -49,16 +48,21 @@ def divergence(case: Case) -> Iterator[Advice]:
     all_counts = case.counters.by_instruction()
     diverged = [i for i, counts in enumerate(all_counts) if counts.divergent_branches]
     regions = _regions(case.program, diverged)
+    lost_work = _lost_work(case, regions)
     lines: dict[str, list[tuple[int, int]]] = {}
-    for index, lost in _lost_slots(case, regions).items():
-        lines.setdefault(case.program.line(index), []).append((index, lost))
+    for index, work in lost_work.items():
+        lines.setdefault(case.program.line(index), []).append((index, int(work["issued"])))
     for line, branches in lines.items():
         lost = sum(lost for _, lost in branches)
+        saved = defaultdict[str, float](float)
+        for index, _ in branches:
+            for field, slots in lost_work[index].items():
+                saved[field] += slots
         most = max(branches, key=lambda branch: branch[1])[0]
         if most not in regions:
             continue
         if all(_is_of_one_thread(case, i, regions[i]) for i, _ in branches if i in regions):
-            yield _of_one_thread(case, line, regions[most], lost)
+            yield _of_one_thread(case, line, regions[most], lost, saved)
             continue
         times = sum(all_counts[index].divergent_branches for index, _ in branches)
         executed = sum(all_counts[index].branches for index, _ in branches)
@@ -70,12 +74,15 @@ def divergence(case: Case) -> Iterator[Advice]:
             _remedy(case, most, {i: regions[i] for i, _ in branches if i in regions}),
             lost,
             LEAST_LOST,
-            saves={"issued": lost},
+            saves=saved,
         )
 
 
-def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
-    """Returns the advice for a part of a kernel that one lane of a warp executes alone."""
+def _of_one_thread(
+    case: Case, line: str, region: Region, lost: int, saved: Mapping[str, float]
+) -> Advice:
+    """Returns the advice for a part of a kernel that one lane of a warp executes alone, in which so
+    many slots, and so much work of the units, have no lane."""
     counts = case.counters.by_instruction()
     indices = list(_instructions(case.program, region.blocks))
     executed = sum(counts[index].warp_instructions for index in indices)
@@ -92,10 +99,7 @@ def _of_one_thread(case: Case, line: str, region: Region, lost: int) -> Advice:
         "shared memory across the warps' results. Let one thread write the final result.",
         lost,
         LEAST_LOST,
-        saves={
-            "issued": lost,
-            "wavefronts": wavefronts * (1 - 1 / case.spec.warp_size),
-        },
+        saves={**saved, "wavefronts": wavefronts * (1 - 1 / case.spec.warp_size)},
     )
 
 
@@ -205,14 +209,15 @@ def _instructions(program: Program, blocks: Iterable[int]) -> Iterator[int]:
         yield from range(program.blocks[block].start, program.blocks[block].stop)
 
 
-def _lost_slots(case: Case, regions: Mapping[int, Region]) -> dict[int, int]:
-    """Returns for each branch the issue slots without a lane in the instructions that it controls:
-    each counts for the innermost branch."""
+def _lost_work(case: Case, regions: Mapping[int, Region]) -> dict[int, dict[str, float]]:
+    """Returns for each branch the work without a lane in the instructions that it controls, by the
+    fields of `Work`: issue slots and those of units. An instruction counts for the innermost
+    branch."""
     counts = case.counters.by_instruction()
     innermost = sorted(regions.items(), key=lambda item: len(item[1].blocks))
     full = counts[0].average_active_lanes or case.spec.warp_size
-    slots = _slots(case)
-    lost = dict.fromkeys(regions, 0.0)
+    costs = costs_of(case)
+    lost = {branch: defaultdict[str, float](float) for branch in regions}
     for block in case.program.blocks:
         branch = next((i for i, region in innermost if block.index in region.blocks), None)
         if branch is None:
@@ -220,17 +225,9 @@ def _lost_slots(case: Case, regions: Mapping[int, Region]) -> dict[int, int]:
         for index in range(block.start, block.stop):
             each = counts[index]
             empty = max(0.0, each.warp_instructions - each.thread_instructions / full)
-            lost[branch] += empty * slots[index]
-    return {branch: int(count) for branch, count in lost.items()}
-
-
-def _slots(case: Case) -> list[int]:
-    """Returns the instructions that a scheduler issues for each of the program's."""
-    try:
-        costs = WorkCosts(case.spec, find_timing(case.spec))
-    except KeyError:
-        return [1] * len(case.program.instructions)
-    return issue_slots(case.program.instructions, costs)
+            for field, slots in slots_of(case.program.instructions[index], costs).items():
+                lost[branch][field] += empty * slots
+    return {**lost}
 
 
 def _regions(program: Program, branches: list[int]) -> dict[int, Region]:

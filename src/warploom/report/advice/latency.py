@@ -12,7 +12,7 @@ from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses
 from warploom.program.uses import reads, writes
-from warploom.report.advice.case import Case
+from warploom.report.advice.case import Case, costs_of
 from warploom.report.peaks import ceilings_of, gain_of
 from warploom.report.work import WIDE_CONVERSION
 from warploom.timing.work.classes import FREE, class_of
@@ -25,11 +25,9 @@ def warp_cycles(case: Case, as_floats: Container[int] = ()) -> float | None:
     instruction if that is more (compilers order independent ones freely within a block). The
     instructions with the indices `as_floats` count as if they computed with floats: conversions to
     double and back take no time. None for a device whose latencies are not known."""
-    try:
-        timing = find_timing(case.spec)
-    except KeyError:
+    costs = costs_of(case)
+    if costs is None:
         return None
-    costs = WorkCosts(case.spec, timing)
     cycles, warps = 0.0, max(1, case.warps)
     for block in case.program.blocks:
         executed = int(case.counters.executions[block.start]) if block.start < block.stop else 0
