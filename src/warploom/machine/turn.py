@@ -9,9 +9,9 @@ launch. `Cancellation` stops the launch that runs.
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from inspect import currentframe
 from threading import Condition, RLock, local
 from time import monotonic
 from types import FrameType
@@ -340,10 +340,11 @@ class LaunchLock:
         self._issued = 0
 
 
-def _caller() -> FrameType | None:
+def _caller() -> FrameType:
     """Returns the frame of the caller of the function that calls this one."""
-    frame = currentframe()
-    return frame and frame.f_back and frame.f_back.f_back
+    # In a variable of its own, a frame would refer to itself, and keep all objects of its callers
+    # until a garbage collection.
+    return sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
 
 
 class _Thread(local):
