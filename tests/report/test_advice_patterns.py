@@ -127,6 +127,16 @@ KERNEL unrolled(float *out, const float *in) {
     out[I] = s;
 }
 
+KERNEL row_products(unsigned *out, const unsigned char *rows, const unsigned char *x) {
+    unsigned s = 0;  // a warp has a row of 512 bytes
+    for (int k = threadIdx.x & 31; k < 512; k += 32)
+        s += (unsigned)rows[(I / 32) * 512 + k] * x[k];
+    s = __reduce_add_sync(~0u, s);
+    if ((threadIdx.x & 31) == 0) out[I / 32] = s;
+}
+KERNEL byte_by_warp(unsigned *out, const unsigned char *in) {  // all lanes load the same byte
+    out[I] = in[I / 32];
+}
 KERNEL invert(unsigned char *out, const unsigned char *in) { out[I] = 255 - in[I]; }
 KERNEL halves(short *out, const short *in) { out[I] = in[I] + 1; }
 KERNEL words(int *out, const int *in) { out[I] = in[I] + 1; }
@@ -439,6 +449,14 @@ PIXELS = small(np.uint8)
             "4,096 requests of 2 bytes per lane, but a 4-byte register can hold 2 elements",
             "short2",
         ),
+        # Each of 512 warps loads twice in each of 16 iterations.
+        (
+            "narrow access",
+            ("row_products", 64, 256, integers(), PIXELS, PIXELS),
+            "16,384 requests of 1 byte per lane",
+            "requests and iterations are then needed. Multiply and add four pairs of bytes with "
+            "one __dp4a",
+        ),
         # 32 warps store in each of 64 iterations.
         (
             "store in each iteration",
@@ -522,6 +540,7 @@ def test_shared_memory_of_the_launch_that_no_access_touches() -> None:
         ("atomics on one address", ("total_by_block", 256, 256, integers(), integers())),
         ("array in local memory", ("unrolled", 4, 256, floats(), floats())),
         ("narrow access", ("words", 256, 256, integers(), integers())),
+        ("narrow access", ("byte_by_warp", 256, 256, integers(), PIXELS)),
         ("store in each iteration", ("sum_in_register", 4, 256, floats(), floats(), 64)),
         ("unnecessary barrier", ("barrier_once", 256, 256, floats(), floats())),
         # Each round reads what the one before has written: the loop's barrier leads to itself.

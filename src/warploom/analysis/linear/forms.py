@@ -229,7 +229,7 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
 def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     """Returns the form of `a op b` for `and`, right shift, division and remainder, with a constant
     b that is not negative and an `a` that is never negative. It is a constant if `a` is one; `a`
-    itself if `and` clears none of its bits; a quotient or a remainder (`_quotient`, `_remainder`),
+    itself if `and` clears none of its bits; a quotient or a remainder (`quotient`, `remainder`),
     also for an `and` with a mask of low bits; a new variable between the result's bounds for any
     other `and`. None for other operands and operations, and for a division or remainder by 0."""
     # PTX rounds quotients of negative numbers towards 0, `//` downwards; both agree from 0 on.
@@ -247,7 +247,7 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     divisor = 1 << n if op in ("lshr", "ashr") else n + 1 if op == "and" else n
     if divisor == 0:
         return None
-    return _remainder(a, divisor) if op in ("and", "rem") else _quotient(a, divisor)
+    return remainder(a, divisor) if op in ("and", "rem") else quotient(a, divisor)
 
 
 def _is_never_negative(a: Form) -> bool:
@@ -255,7 +255,7 @@ def _is_never_negative(a: Form) -> bool:
     return a.low >= 0 and all(v.extent is not None or stride > 0 for v, stride in a.strides)
 
 
-def _quotient(a: Form, n: int) -> Form | None:
+def quotient(a: Form, n: int) -> Form | None:
     """Returns the form of `a // n`: the terms that are multiples of n, divided by it, and a
     variable for the quotient of the others; None if these are unbounded. With `%tid.x` below 256,
     `(256 * %ctaid.x + %tid.x) // 32` is `8 * %ctaid.x` plus a variable below 8."""
@@ -271,7 +271,7 @@ def _quotient(a: Form, n: int) -> Form | None:
     )
 
 
-def _remainder(a: Form, n: int) -> Form | None:
+def remainder(a: Form, n: int) -> Form | None:
     """Returns the form of `a % n`: that of the terms that are no multiples of n, if their quotient
     by n is constant, else a variable; None if these are unbounded."""
     _, rest = _split(a, n)

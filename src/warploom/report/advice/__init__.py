@@ -18,9 +18,9 @@ from warploom.report.advice.launch import partial_warps, small_blocks, small_gri
 from warploom.report.advice.memory import (
     contended_atomics,
     local_arrays,
-    narrow_accesses,
     scattered_constants,
 )
+from warploom.report.advice.narrow import narrow_accesses
 from warploom.report.advice.occupancy import low_occupancy
 from warploom.report.advice.redundant import repeated_loads, repeated_stores
 from warploom.report.advice.resources import register_spills, unused_shared_memory

@@ -1,4 +1,4 @@
-"""Advice about constant memory, local memory, atomics, and accesses of few bytes."""
+"""Advice about constant memory, local memory and atomics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from warploom.isa.instruction import Space
 from warploom.observe.counters import Counts
 from warploom.observe.examples import Example
-from warploom.program.accesses import bytes_of
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.origins import (
     array_of,
@@ -20,9 +19,6 @@ from warploom.report.advice.origins import (
     thread_array,
 )
 from warploom.report.source import split_line
-
-WORD = 4
-"""Bytes of a register: what a thread can load at once for the price of one byte."""
 
 SECTOR = 32
 
@@ -228,38 +224,3 @@ def _array_remedy(case: Case, indices: list[int], name: str) -> str:
         f"Unroll the loops over {name} (#pragma unroll), so that all its indices are constants "
         f"and the array can be kept in registers. Otherwise: {shared[0].lower()}{shared[1:]}."
     )
-
-
-def narrow_accesses(case: Case) -> Iterator[Advice]:
-    """Yields advice for accesses of less than a word by neighboring lanes."""
-    lines: defaultdict[tuple[str, int], int] = defaultdict(int)
-    for index, op, counts in case.accesses(Space.GLOBAL):
-        size = bytes_of(case.program.instructions[index])
-        strides = case.strides.of_instruction(index)
-        if size >= WORD or op == "atomic" or strides is None or strides.threads.get("x") != size:
-            continue
-        # A thread that walks along bytes has other remedies than a wider access of all lanes.
-        if any(abs(step) < size * case.spec.warp_size for step in strides.loops):
-            continue
-        lines[case.program.line(index), size] += counts[f"global_{op}_requests"]
-    for (line, size), requests in lines.items():
-        count = WORD // size
-        vector, part = ("char4, uchar4", "a quarter") if size == 1 else ("short2, half2", "half")
-        yield Advice(
-            "narrow access",
-            line,
-            f"{requests:,} requests of {size} byte{'s'[: size > 1]} per lane, but a 4-byte "
-            f"register can hold {count} elements",
-            f"Let each thread load or store {count} neighboring elements at once ({vector}). "
-            f"Only {part} of the requests and threads are then needed.",
-            requests - requests // count,
-            saves=_narrow_savings(case, count),
-        )
-
-
-def _narrow_savings(case: Case, count: int) -> dict[str, float]:
-    """Returns the instructions that are saved at most if each thread does the work of `count`:
-    those of the threads that are no longer needed."""
-    if case.work is None:
-        return {}
-    return {name: getattr(case.work, name) * (1 - 1 / count) for name in ("issued", "latency")}
