@@ -13,6 +13,7 @@ import pytest
 import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.report.ceilings import ceilings
+from warploom.report.peaks import time_text
 from warploom.report.render import Parts, render_text
 from warploom.report.sections import Report
 from warploom.report.verdict import verdict
@@ -137,12 +138,30 @@ def test_a_finding_is_whole_if_the_first_screen_has_space() -> None:
     text = render_text(report, parts=Parts(details=False))
     assert " ".join(found.text.split()) in " ".join(text.split())
     assert "…" not in text
-    many = replace(report, advice=tuple(replace(report.advice[0], line=f"a.cu:{n}") for n in "123"))
+    first = report.advice[0]
+    others = (replace(first, line=f"a.cu:{n}", text=f"{n}. {first.text}") for n in "23")
+    many = replace(report, advice=(replace(first, line="a.cu:1"), *others))
     lines = render_text(many, parts=Parts(details=False)).splitlines()
     assert " ".join(found.text.split())[60:] in " ".join(" ".join(lines).split())
     assert lines[-1].endswith("see --details")
     assert ", and 1 more" in lines[-1]
     assert len(lines) <= 15 - 3 - 1  # there is no next command
+
+
+def test_lines_with_one_remedy_are_one_finding_that_saves_what_all_of_them_save() -> None:
+    """Three lines each save a quarter of the wavefronts, together three quarters: what is left of
+    shared memory's time is a quarter, so global memory bounds the launch."""
+    report = transpose()
+    assert report.work is not None
+    first, part = report.advice[0], {"wavefronts": report.work.wavefronts / 4}
+    rows = [replace(first, line=f"a.cu:{n}", share=0.01 * n, saves=part) for n in (12, 7, 9)]
+    [_, found] = verdict(replace(report, advice=tuple(rows)))
+    assert found.title.startswith("a.cu:12, 7 and 9  bank conflicts (saves up to ")
+    times = {one.part: one.seconds for one in ceilings(report)}
+    left = max(times["shared memory"] / 4, times["global memory"])
+    assert f"to {time_text(left)})" in found.title
+    [_, *apart] = verdict(replace(report, advice=(rows[0], replace(rows[1], text="Another one."))))
+    assert len(apart) == 2
 
 
 def test_the_costliest_line_comes_with_its_number_and_its_remedy() -> None:

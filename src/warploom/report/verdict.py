@@ -3,11 +3,13 @@ on the launch as a whole, each with its remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from warploom.report.advice import Advice
+from warploom.report.advice.origins import enumerated
 from warploom.report.ceilings import ceilings
 from warploom.report.costs import LineCost, unit_costs
 from warploom.report.peaks import Gain, gain_of, time_text
@@ -23,6 +25,9 @@ LEAST_SHOWN = 0.01
 LEAST_LINE = 0.05
 """A line with a smaller share of the cost is not named."""
 
+
+MOST_NAMED = 3
+"""How many more lines are named for one remedy."""
 
 LEAST_RELIEF = 0.1
 """Beside a finding that saves so much of the modelled time, or would if the part of the GPU that it
@@ -75,7 +80,8 @@ def _findings(report: Report) -> list[VerdictLine]:
     """Returns the advice on a launch, that which gains most first; where there is none, the lines
     of source that cost most follow."""
     # Advice on what bounds the modelled time has no place; the first line says that.
-    ranked = [(_worth(report, advice), advice) for advice in report.advice if advice.line != ""]
+    advised = joined([advice for advice in report.advice if advice.line != ""])
+    ranked = [(_worth(report, advice), advice) for advice in advised]
     ranked.sort(key=lambda pair: (pair[1].is_minor, -pair[0] * _weight(report, pair[1])))
     is_large = any(worth >= LEAST_RELIEF and not advice.is_minor for worth, advice in ranked)
     least = LEAST_RELIEF if is_large else LEAST_SHOWN
@@ -94,6 +100,26 @@ def _findings(report: Report) -> list[VerdictLine]:
         found += [_line(line) for line in report.lines[:FINDINGS] if line.share >= LEAST_LINE]
         return [VerdictLine(NOTHING_FOUND), *found]
     return found
+
+
+def joined(found: Sequence[Advice]) -> list[Advice]:
+    """Returns advice with the same remedy for several lines as one piece, which saves what all of
+    them save, at the line that costs most; others as they are."""
+    by_remedy: dict[tuple[str, str], list[Advice]] = {}
+    for advice in found:
+        by_remedy.setdefault((advice.rule, advice.text), []).append(advice)
+    return [_of_lines(same) for same in by_remedy.values()]
+
+
+def _of_lines(same: Sequence[Advice]) -> Advice:
+    """Returns advice of one rule for several lines as one piece."""
+    most = max(same, key=lambda advice: advice.share)
+    others = tuple(dict.fromkeys(one.line for one in same if one.line not in (None, most.line)))
+    saves: Counter[str] = Counter()
+    for advice in same:
+        saves.update(advice.saves)
+    share = min(1.0, sum(advice.share for advice in same))
+    return replace(most, others=others, saves=dict(saves), share=share)
 
 
 NOTHING_FOUND = "  No access pattern, branch or launch parameter costs much time."
@@ -138,7 +164,7 @@ def _advised(report: Report, advice: Advice) -> VerdictLine:
     where, code = "launch", ""
     if advice.line is not None:
         file, number = split_line(advice.line)
-        where = f"{PurePath(file).name}:{number}"
+        where = enumerated([f"{PurePath(file).name}:{number}", *_short(advice.others, file)])
         code = source_line(file, number)
     elif advice.code:
         file, number = split_line(advice.code)
@@ -146,6 +172,17 @@ def _advised(report: Report, advice: Advice) -> VerdictLine:
     gained = gain_text(report, advice)
     title = f"{where}  {advice.rule}{f' ({gained})' if gained else ''}"
     return VerdictLine(f"  {title}: {advice.evidence}", advice.text, code, title)
+
+
+def _short(lines: Sequence[str], file: str) -> list[str]:
+    """Returns lines of source as they are named after one of `file`: at most MOST_NAMED of them."""
+    places = [split_line(line) for line in lines]
+    names = [
+        f"{number}" if other == file else f"{PurePath(other).name}:{number}"
+        for other, number in sorted(places)
+    ]
+    more = len(names) - MOST_NAMED
+    return names if more <= 0 else [*names[:MOST_NAMED], f"{more} more"]
 
 
 def _longest(report: Report) -> str:

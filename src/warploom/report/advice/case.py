@@ -129,3 +129,5 @@ class Advice:
     `saves`, which L1 makes less, on a first screen altogether."""
     code: str = ""
     """The source line ("file:line") that it is about, if that is another one than `line`."""
+    others: tuple[str, ...] = ()
+    """Further lines with the same remedy, whose cost and savings are included."""

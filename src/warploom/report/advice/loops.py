@@ -26,6 +26,13 @@ def loop_around(program: Program, block: int) -> Set[int]:
     return reachable(successors, block) & reachable(predecessors, block)
 
 
+def instructions_around(program: Program, index: int) -> frozenset[int]:
+    """Returns the instructions of the loop around an instruction; none if it is in no loop."""
+    block = next(each for each in program.blocks if each.start <= index < each.stop)
+    blocks = (program.blocks[at] for at in loop_around(program, block.index))
+    return frozenset(at for each in blocks for at in range(each.start, each.stop))
+
+
 def reachable(graph: Sequence[Sequence[int]], start: int) -> set[int]:
     """Returns the blocks on paths of at least one edge from a block."""
     found: set[int] = set()

@@ -9,6 +9,7 @@ from warploom.isa.instruction import Space
 from warploom.observe.counters import Counts
 from warploom.observe.examples import Example
 from warploom.report.advice.case import Advice, Case
+from warploom.report.advice.loops import instructions_around
 from warploom.report.advice.origins import (
     array_of,
     declared_at,
@@ -153,6 +154,12 @@ def _combined(case: Case, space: Space, index: int, counts: Counts, *, is_total:
                 "atomic."
             )
         by_warp = "shuffles" if words[-1].startswith("f") else "__reduce_add_sync or shuffles"
+        if instructions_around(case.program, index):
+            return (
+                "Let each thread first combine its own values in a local variable during the loop. "
+                f"After the loop, combine those of a warp ({by_warp}), then those of the block in "
+                "shared memory, and have one thread per block execute the atomic."
+            )
         return (
             f"First combine the values of a warp ({by_warp}"
             f"{outside}), then those of "
@@ -221,6 +228,7 @@ def _array_remedy(case: Case, indices: list[int], name: str) -> str:
             "registers."
         )
     return (
-        f"Unroll the loops over {name} (#pragma unroll), so that all its indices are constants "
-        f"and the array can be kept in registers. Otherwise: {shared[0].lower()}{shared[1:]}."
+        f"Give the loops over {name} constant bounds and unroll them (#pragma unroll), so that all "
+        "its indices are constants and the array can be kept in registers. Otherwise: "
+        f"{shared[0].lower()}{shared[1:]}."
     )

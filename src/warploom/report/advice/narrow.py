@@ -11,7 +11,7 @@ from warploom.program.accesses import bytes_of
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.loops import loop_around
+from warploom.report.advice.loops import instructions_around
 from warploom.report.advice.origins import address_origins, origins
 
 WORD = 4
@@ -90,18 +90,11 @@ def _saved(case: Case, narrow: Sequence[int]) -> _Saved:
     found = set(narrow)
     for index in narrow:
         found |= address_origins(program, index).writers
-    loops = [loop for index in narrow if (loop := _loop_of(program, index))]
+    loops = [loop for index in narrow if (loop := instructions_around(program, index))]
     for loop in loops:
         found |= _control(program, loop)
     products = _products(case, narrow)
     return _Saved(frozenset(found | products), bool(loops), bool(products))
-
-
-def _loop_of(program: Program, index: int) -> frozenset[int]:
-    """Returns the instructions of the loop around an instruction; none if it is in no loop."""
-    block = next(each for each in program.blocks if each.start <= index < each.stop)
-    blocks = (program.blocks[at] for at in loop_around(program, block.index))
-    return frozenset(at for each in blocks for at in range(each.start, each.stop))
 
 
 def _control(program: Program, loop: frozenset[int]) -> set[int]:

@@ -100,7 +100,8 @@ def _padding_advice(case: Case, example: Example, name: str) -> str:
         every = pitch // example.size
         return (
             f"Leave {bytes_more} bytes free after every {pitch} bytes: use {name}[i + i / {every}] "
-            f"instead of {name}[i] (and a larger array). Then this access has no bank conflicts."
+            f"instead of {name}[i] wherever {name} is accessed, and make the array larger. Then "
+            "this access has no bank conflicts."
         )
     return (
         f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}"
