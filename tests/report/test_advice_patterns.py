@@ -127,6 +127,78 @@ KERNEL unrolled(float *out, const float *in) {
     out[I] = s;
 }
 
+__device__ float sum_of_block(float *part, float v) {
+    part[threadIdx.x] = v;
+    __syncthreads();
+    for (int s = 128; s > 0; s /= 2) {
+        if (threadIdx.x < s) part[threadIdx.x] += part[threadIdx.x + s];
+        __syncthreads();
+    }
+    float sum = part[0];
+    __syncthreads();
+    return sum;
+}
+__device__ float sum_of_warp(float v) {
+    for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(~0u, v, s);
+    return v;
+}
+KERNEL tree_by_piece(float *out, const float *in, int n) {
+    __shared__ float part[256];
+    float total = 0;
+    for (int k = 0; k < n; k++) total += sum_of_block(part, in[k * 256 + threadIdx.x]);
+    out[I] = total;
+}
+KERNEL shuffles_by_piece(float *out, const float *in, int n) {
+    float total = 0;
+    for (int k = 0; k < n; k++) total += sum_of_warp(in[k * 256 + threadIdx.x]);
+    out[I] = total;
+}
+KERNEL shuffles_after(float *out, const float *in, int n) {
+    float total = 0;
+    for (int k = 0; k < n; k++) total += in[k * 256 + threadIdx.x];
+    out[I] = sum_of_warp(total);
+}
+KERNEL sums_so_far(float *out, const float *in, int n) {  // each iteration needs the total
+    __shared__ float part[256];
+    float total = 0;
+    for (int k = 0; k < n; k++) {
+        total += sum_of_block(part, in[k * 256 + threadIdx.x]);
+        out[(blockIdx.x * n + k) * 256 + threadIdx.x] = total;
+    }
+}
+KERNEL largest_by_piece(float *out, const float *in, int n) {  // sums maxima
+    float total = 0;
+    for (int k = 0; k < n; k++) {
+        float v = in[k * 256 + threadIdx.x];
+        for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, s));
+        total += v;
+    }
+    out[I] = total;
+}
+KERNEL filter_in_tiles(float *out, const float *in, int n) {  // no thread sends on what it received
+    __shared__ float part[256];
+    float total = 0;
+    for (int k = 0; k < n; k++) {
+        part[threadIdx.x] = in[k * 256 + threadIdx.x];
+        __syncthreads();
+        total += part[threadIdx.x ^ 1];
+        __syncthreads();
+        part[threadIdx.x] = in[k * 256 + threadIdx.x + 1];
+        __syncthreads();
+        total += part[threadIdx.x ^ 1];
+        __syncthreads();
+    }
+    out[I] = total;
+}
+KERNEL tone(float *out, const float *in) {  // doubles from a constant in one line to another
+    float y = in[I];
+    y *= 0.15;
+    float s;
+    if (y < 0.003) s = 12.92 * y;
+    else s = 1.055 * pow((double)y, 1.0 / 2.4) - 0.055;
+    out[I] = s;
+}
+KERNEL in_doubles(double *out, const double *in) { out[I] = pow(in[I], 0.4) * (float)I; }
 KERNEL row_products(unsigned *out, const unsigned char *rows, const unsigned char *x) {
     unsigned s = 0;  // a warp has a row of 512 bytes
     for (int k = threadIdx.x & 31; k < 512; k += 32)
@@ -449,6 +521,25 @@ PIXELS = small(np.uint8)
             "4,096 requests of 2 bytes per lane, but a 4-byte register can hold 2 elements",
             "short2",
         ),
+        # 512 warps: in each of 16 iterations 10 barriers, or 5 shuffles.
+        (
+            "reduction in each iteration",
+            ("tree_by_piece", 64, 256, floats(), floats(), 16),
+            "81,920 barriers and shuffles",
+            "reduce these once, after the loop",
+        ),
+        (
+            "reduction in each iteration",
+            ("shuffles_by_piece", 64, 256, floats(), floats(), 16),
+            "40,960 barriers and shuffles",
+            "reduce these once, after the loop",
+        ),
+        (
+            "double precision",
+            ("tone", 256, 256, floats(), floats()),
+            "in double precision, at 1/2 of the rate of single precision",
+            "write constants with the suffix f",
+        ),
         # Each of 512 warps loads twice in each of 16 iterations.
         (
             "narrow access",
@@ -540,6 +631,11 @@ def test_shared_memory_of_the_launch_that_no_access_touches() -> None:
         ("atomics on one address", ("total_by_block", 256, 256, integers(), integers())),
         ("array in local memory", ("unrolled", 4, 256, floats(), floats())),
         ("narrow access", ("words", 256, 256, integers(), integers())),
+        ("double precision", ("in_doubles", 256, 256, small(np.float64), small(np.float64))),
+        *(
+            ("reduction in each iteration", (name, 64, 256, floats(), floats(), 16))
+            for name in ("shuffles_after", "sums_so_far", "largest_by_piece", "filter_in_tiles")
+        ),
         ("narrow access", ("byte_by_warp", 256, 256, integers(), PIXELS)),
         ("store in each iteration", ("sum_in_register", 4, 256, floats(), floats(), 64)),
         ("unnecessary barrier", ("barrier_once", 256, 256, floats(), floats())),

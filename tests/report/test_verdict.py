@@ -160,7 +160,9 @@ def test_lines_with_one_remedy_are_one_finding_that_saves_what_all_of_them_save(
     times = {one.part: one.seconds for one in ceilings(report)}
     left = max(times["shared memory"] / 4, times["global memory"])
     assert f"to {time_text(left)})" in found.title
-    [_, *distinct] = verdict(replace(report, advice=(rows[0], replace(rows[1], text="Another one."))))
+    [_, *distinct] = verdict(
+        replace(report, advice=(rows[0], replace(rows[1], text="Another one.")))
+    )
     assert len(distinct) == 2
 
 

@@ -32,6 +32,11 @@ def loops_of(successors: Sequence[Sequence[int]]) -> list[Loop]:
     return sorted(found, key=lambda loop: -len(loop.nodes))
 
 
+def outer_loops(successors: Sequence[Sequence[int]]) -> list[set[int]]:
+    """Returns the nodes of the loops of a graph that are in no other loop."""
+    return _components(successors, set(range(len(successors))), set())
+
+
 def ptx_loops(program: Program) -> list[Loop]:
     """Returns the loops of a program that are entered at one basic block, outer ones before inner
     ones; their nodes are its basic blocks."""

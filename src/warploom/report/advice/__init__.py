@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warploom.report.advice.arithmetic import double_precision, integer_divisions
 from warploom.report.advice.barriers import idle_barriers
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.coalescing import uncoalesced_access
 from warploom.report.advice.control import divergence, exited_members
+from warploom.report.advice.divisions import integer_divisions
+from warploom.report.advice.doubles import double_precision
+from warploom.report.advice.iterated import iterated_reductions
 from warploom.report.advice.launch import partial_warps, small_blocks, small_grid
 from warploom.report.advice.memory import (
     contended_atomics,
@@ -37,6 +39,7 @@ RULES = (
         local_arrays,
         narrow_accesses,
         divergence,
+        iterated_reductions,
         repeated_stores,
         repeated_loads,
         rereads,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from typing import cast
 
 from warploom.isa.instruction import Instruction
+from warploom.machinecode.loops import outer_loops
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 
@@ -15,15 +17,14 @@ FAMILIES = (ADDITIVE, *(frozenset({name}) for name in ("min", "max", "and", "or"
 
 
 def loop_around(program: Program, block: int) -> Set[int]:
-    """Returns the basic blocks on cycles through a block: the loop that it is in; empty if it is in
-    none."""
-    successors = [each.successors for each in program.blocks]
-    predecessors: list[list[int]] = [[] for _ in successors]
-    for each, following in enumerate(successors):
-        for one in following:
-            if one < len(successors):
-                predecessors[one].append(each)
-    return reachable(successors, block) & reachable(predecessors, block)
+    """Returns the basic blocks on cycles through a block: the outermost loop that it is in; empty
+    if it is in none."""
+    if loop_around not in program.cache:
+        last = len(program.blocks)
+        graph = [tuple(to for to in each.successors if to < last) for each in program.blocks]
+        loops = [frozenset(loop) for loop in outer_loops(graph)]
+        program.cache[loop_around] = {at: loop for loop in loops for at in loop}
+    return cast("dict[int, frozenset[int]]", program.cache[loop_around]).get(block, frozenset())
 
 
 def instructions_around(program: Program, index: int) -> frozenset[int]:

@@ -11,6 +11,7 @@ from warploom.observe.examples import Example
 from warploom.report.advice.case import Advice, Case
 from warploom.report.advice.loops import instructions_around
 from warploom.report.advice.origins import (
+    address_origins,
     array_of,
     declared_at,
     has_same_values,
@@ -22,6 +23,8 @@ from warploom.report.advice.origins import (
 from warploom.report.source import split_line
 
 SECTOR = 32
+
+THREAD_INDICES = frozenset({"%tid", "%tid.x", "%tid.y", "%tid.z", "%laneid"})
 
 NEUTRAL = {
     **dict.fromkeys(["add", "or", "xor", "inc"], "0"),
@@ -227,6 +230,8 @@ def _array_remedy(case: Case, indices: list[int], name: str) -> str:
             "a sorting network) and unroll its loops: with constant indices, the array is kept in "
             "registers."
         )
+    if any(address_origins(case.program, index).specials & THREAD_INDICES for index in indices):
+        return f"{shared}. Unrolling does not help, because each thread computes its own index."
     return (
         f"Give the loops over {name} constant bounds and unroll them (#pragma unroll), so that all "
         "its indices are constants and the array can be kept in registers. Otherwise: "
