@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -299,8 +299,7 @@ class Launcher:
             )
         asked = Configuration(self.grid, self.block, self.shared_bytes + local)
         if options:
-            asked = replace(
-                asked,
+            asked = asked._replace(
                 max_instructions=options.get("max_instructions"),
                 cooperative=bool(options.get("cooperative")),
                 schedule=options.get("schedule"),

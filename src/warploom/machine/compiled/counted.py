@@ -43,12 +43,9 @@ class Counted:
     serial_reason: str = ""
 
     @classmethod
-    def of(cls, work: WorkerLaunch, serial_reason: str = "") -> Counted:
-        """Returns the counts that a launch of one part leaves in its buffers, copied if the buffers
-        may be reused. `serial_reason` states why the launch ran in one worker, empty if for no
-        reason."""
-        # The buffers may serve another launch after this.
-        return cls.of_parts(work.launch_template, [work.buffers.counts()], 1, serial_reason)
+    def of(cls, work: WorkerLaunch) -> Counted:
+        """Returns a copy of the counts that a launch of one part leaves in its buffers."""
+        return cls.of_parts(work.launch_template, [work.buffers.counted.copy()], 1, "")
 
     @classmethod
     def of_parts(

@@ -179,9 +179,8 @@ class DistributedLaunch:
     @staticmethod
     def _counted(work: WorkerLaunch, serial_reason: str = "") -> Counted:
         """Returns the counts of a part that has ended, and gives its buffers back."""
-        counted = Counted.of(work, serial_reason)
-        work.launch_template.give_back(work.buffers)
-        return counted
+        code = work.launch_template
+        return Counted.of_parts(code, [code.give_back(work.buffers)], 1, serial_reason)
 
     def _run_side_by_side(self, progress: Progress | None) -> Callable[[], Tally]:
         """Runs the launch on all workers, whether or not blocks conflict; on one where it has to

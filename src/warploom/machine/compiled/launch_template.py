@@ -150,11 +150,17 @@ class LaunchTemplate:
         buffers.clear()
         return buffers
 
-    def give_back(self, buffers: LaunchBuffers) -> None:
-        """Stores the buffers of an ended launch for the next one, which `buffers` returns, if they
-        are small enough (`are_reusable`); the caller must not use them any more."""
-        if buffers.are_reusable:
-            self._free.append(buffers)
+    def give_back(self, buffers: LaunchBuffers) -> Bytes:
+        """Returns the bytes of counts and access records of a launch that has ended, and stores its
+        buffers for the next one, which `buffers` returns, if they are small enough: the arena has
+        at most REUSED_BYTES, and the counts in use at most REUSED_COUNT_BYTES. The counts are then
+        a copy. The caller must not use the buffers any more."""
+        counted = buffers.counted
+        if self.size > REUSED_BYTES or counted.nbytes > REUSED_COUNT_BYTES:
+            return counted
+        counted = counted.copy()
+        self._free.append(buffers)
+        return counted
 
     def drop_buffers(self) -> None:
         """Frees the buffers that are retained for later launches."""
@@ -206,24 +212,6 @@ class LaunchBuffers:
         used = int(self._caches[self._used_at])
         size = self._bytes_before_entries + used * self._bytes_of_set
         return self.arena[self._launch_template.counts_at :][:size]
-
-    @property
-    def are_reusable(self) -> bool:
-        """Returns whether the next launch may reuse the buffers: the arena has at most
-        REUSED_BYTES, and the counts in use at most REUSED_COUNT_BYTES."""
-        return self._is_reusable_with(self.counted)
-
-    def _is_reusable_with(self, counted: Bytes) -> bool:
-        """Returns whether another launch may reuse the buffers (`are_reusable`), given the view of
-        the counts in use (`counted`), which costs a little to make."""
-        small = self._launch_template.size <= REUSED_BYTES
-        return small and counted.nbytes <= REUSED_COUNT_BYTES
-
-    def counts(self) -> Bytes:
-        """Returns the bytes of counts and access records, for use after the buffers are given back:
-        a copy if another launch may reuse the buffers."""
-        counted = self.counted
-        return counted.copy() if self._is_reusable_with(counted) else counted
 
     def clear(self) -> None:
         """Restores the initial state for the next launch. Of the range caches, only

@@ -51,9 +51,7 @@ class EndedPart:
         """Copies the counts of a part, and gives its buffers back, if it has ended."""
         if status != Status.ENDED:
             return cls(work, status, None)
-        counts = work.buffers.counts()
-        work.launch_template.give_back(work.buffers)
-        return cls(work, status, counts)
+        return cls(work, status, work.launch_template.give_back(work.buffers))
 
 
 class LaunchParts:

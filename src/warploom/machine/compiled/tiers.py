@@ -96,7 +96,7 @@ class Tiers:
             return self.optimised()
         if self._current is None:
             self._current = self._first_kernel()
-        self.improve_when_due()
+        self._improve_when_due()
         return self._current
 
     def seconds_to_begin(self) -> float:
@@ -211,9 +211,12 @@ class Tiers:
         process, which is started when launches have spent SECONDS_IN in the current code, or
         now if none can be and they have spent `_expected_seconds`. Does nothing if there is no
         better code, if WARPLOOM_OPT_LEVEL is set, or while another thread is here."""
-        if self._is_final or os.environ.get(VARIABLE):
-            return
-        if not self._improving.acquire(blocking=False):
+        if not os.environ.get(VARIABLE):
+            self._improve_when_due()
+
+    def _improve_when_due(self) -> None:
+        """Does so where WARPLOOM_OPT_LEVEL is not set."""
+        if self._is_final or not self._improving.acquire(blocking=False):
             return
         try:
             if self._task is not None:
