@@ -43,7 +43,7 @@ def parse_space(text: str) -> dict[str, list[Value]]:
         if not _NAME.fullmatch(name) or not (tail if equals else head).strip():
             raise WarploomError(
                 f"--space {text!r} cannot be parsed at {part!r}. Write each parameter as "
-                "NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE,..., and separate parameters by commas "
+                "NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE,..., and separate parameters with commas "
                 "(block=64:1024:32,regs=32,64)."
             )
         space.setdefault(name, []).extend(_values(text, (tail if equals else head).strip()))

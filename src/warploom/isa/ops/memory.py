@@ -96,7 +96,7 @@ declare(
     OpKind.ASYNC_STORE,
     src="a:address, b:type, barrier:address",
     unit=Unit.MEMORY,
-    doc="[a] = b; then reports the bytes to an mbarrier   PTX ISA, Data Movement: st.async",
+    doc="[a] = b; then signals completion to an mbarrier   PTX ISA, Data Movement: st.async",
     space=("shared::cluster",),
     vec=("v2", "v4"),
     type=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"),
@@ -284,7 +284,7 @@ declare(
     **PREFETCH,
 )
 BULK_NEEDS = (BULK_SIZE.name, BULK_TARGET.name, BULK_SOURCE.name)
-BULK_DOC = """[d] = size bytes at [a], 16 bytes at a time; then reports the bytes to an mbarrier
+BULK_DOC = """[d] = size bytes at [a], 16 bytes at a time; then signals completion to an mbarrier
 PTX ISA, Data Movement and Conversion: cp.async.bulk. Each copy is complete when the next begins."""
 declare(
     "cp.async.bulk.to.from.mbarrier::complete_tx::bytes{.mbarrier::report::disabled}{.L2::cache_hint}",

@@ -27,7 +27,7 @@ NEW_SIZE, NEW_SHAPE = "override::global_dim", "override::global_dim_stride"
 """The values of a tensor map that a copy takes from operands instead: sizes alone where there is
 one axis, sizes and strides where there are more (PTX ISA, "Overriding tensor property value")."""
 
-LOAD_DOC = """[d] = a box of a tensor; then reports the bytes to an mbarrier
+LOAD_DOC = """[d] = a box of a tensor; then signals completion to an mbarrier
 PTX ISA: cp.async.bulk.tensor"""
 STORE_DOC = "a box of a tensor = [a]   PTX ISA: cp.async.bulk.tensor"
 REDUCE_DOC = (
@@ -38,7 +38,7 @@ PRIORITY_DOC = (
     "sets the cache priority of a box of a tensor to normal\n"
     "PTX ISA: applypriority.async.bulk.tensor"
 )
-BYTES_DOC = """[d] = size bytes at [a]; then reports the bytes to an mbarrier
+BYTES_DOC = """[d] = size bytes at [a]; then signals completion to an mbarrier
 PTX ISA: cp.async.bulk"""
 NUMBERS_DOC = "[d] = [d] op [a], elementwise, size bytes   PTX ISA: cp.reduce.async.bulk"
 

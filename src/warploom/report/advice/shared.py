@@ -105,7 +105,7 @@ def _padding_advice(case: Case, example: Example, name: str) -> str:
         )
     return (
         f"Pad each row of {pitch} bytes by {bytes_more} bytes, to {pitch + bytes_more}"
-        f"{_declared(pitch, bytes_more, example, name)}: then this access has no bank conflicts."
+        f"{_declared(pitch, bytes_more, example, name)}. This access then has no bank conflicts."
     )
 
 
