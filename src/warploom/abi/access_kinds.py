@@ -44,3 +44,9 @@ def with_lane_bytes(kind: int, size: int) -> int:
     """Returns a packed kind with its bytes per lane replaced by `size`; its state space and
     operation stay."""
     return kind & (1 << SIZE_AT) - 1 | size << SIZE_AT
+
+
+def with_operation(kind: int, operation: str) -> int:
+    """Returns a packed kind with its operation replaced by one of OPS; its state space and bytes
+    per lane stay."""
+    return kind & ~(0xFF << OPERATION_AT) | OPS.index(operation) << OPERATION_AT

@@ -63,6 +63,15 @@ class Tally:
         """Returns a view of the counters alone, shape (rows, FIELDS)."""
         return self.records[:, : len(FIELDS)]
 
+    @property
+    def atomic_passes(self) -> Counts:
+        """Returns, by instruction, the passes of atomics: one for each lane at an address."""
+        found = np.zeros(len(self.program.instructions), np.int64)
+        for record, costs in zip(self.access_records, self.accesses, strict=True):
+            if record.op == "atomic":
+                found[record.instruction] += costs[FIELDS.index("passes")]
+        return found
+
     def copied(self) -> Tally:
         """Returns a tally with counts of its own."""
         arrays = {name: getattr(self, name).copy() for name in (*COLUMNS, "records")}

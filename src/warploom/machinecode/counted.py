@@ -22,6 +22,7 @@ from warploom.machinecode.linear import Floats
 from warploom.machinecode.lines import Owners, Sites, sites_of, with_texture_lines
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
+from warploom.machinecode.retries import retry_nodes, with_retries
 from warploom.machinecode.turns import LoopMatch, Turns, entries_of, match_loops, turns_of
 from warploom.program.program import Program, Site
 
@@ -40,6 +41,8 @@ class Matching:
     evidence: tuple[Evidence, ...]
     divergence: Divergence
     loops: tuple[LoopMatch, ...]
+    retries: Mapping[int, Site]
+    """The nodes that repeat an atomic of the PTX, with that (`machinecode.retries`)."""
 
     @classmethod
     def of(cls, program: Program, listing: Listing, owners: Owners) -> Matching:
@@ -49,10 +52,12 @@ class Matching:
         listing = with_texture_lines(program, listing, owners)
         nodes = graph_of(listing)
         sites = sites_of(program, owners)
-        evidence = tuple(with_folded(evidence_of(program, listing, nodes, sites), program))
+        retries = retry_nodes(program, listing, nodes, sites)
+        found = with_retries(evidence_of(program, listing, nodes, sites), retries)
+        evidence = tuple(with_folded(found, program))
         divergence = divergence_of(program, listing, nodes, sites)
         loops = match_loops(program, nodes, evidence)
-        return cls(program, listing, sites, nodes, evidence, divergence, loops)
+        return cls(program, listing, sites, nodes, evidence, divergence, loops, retries)
 
     def site_of(self, made: MachineInstruction) -> Site | None:
         """Returns the PTX instruction that a machine instruction was made for."""
@@ -214,9 +219,14 @@ class MachineCounts:
     def _counted(self) -> Floats:
         """Returns how often the PTX instruction of each row of evidence was executed; of those in
         unrolled loops, how often lanes that part there make it."""
-        counts, lanes, calls = map(
+        counts, lanes, calls, passes = map(
             self.matching.by_site,
-            (self._tally.warps, self._tally.threads, self._tally.routine_calls),
+            (
+                self._tally.warps,
+                self._tally.threads,
+                self._tally.routine_calls,
+                self._tally.atomic_passes,
+            ),
         )
 
         def count(one: Evidence) -> int:
@@ -225,6 +235,8 @@ class MachineCounts:
                     return _whole(counts[one.site], lanes[one.site])
                 case Executions.ROUTINE:
                     return calls[one.site]
+                case Executions.PASSES:
+                    return passes[one.site]
                 case Executions.ALL:
                     return counts[one.site]
 
@@ -267,9 +279,16 @@ class MachineCounts:
             if turns.uses is not None and loop.exit is not None:
                 divergent[loop.exit] = turns.uses.divergences
         named = divergence.branches
+        warps, passes = map(self.matching.by_site, (self._tally.warps, self._tally.atomic_passes))
+        retries = [
+            # All lanes but the last ones leave before the others.
+            CountedDivergence((node,), float(passes[site] - warps[site]))
+            for node, site in self.matching.retries.items()
+        ]
         found = [CountedDivergence(nodes, float(divergent[site])) for site, nodes in named.items()]
         elsewhere = sum(count for site, count in divergent.items() if site not in named)
-        return [*found, CountedDivergence(divergence.others, float(elsewhere), named=False)]
+        nodes = tuple(node for node in divergence.others if node not in self.matching.retries)
+        return [*found, *retries, CountedDivergence(nodes, float(elsewhere), named=False)]
 
     @cached_property
     def _turns(self) -> tuple[tuple[LoopMatch, Turns], ...]:

@@ -49,11 +49,13 @@ _ROUTINE = "slowpath"
 
 class Executions(Enum):
     """Names of which executions of a PTX instruction evidence speaks: of all, of those with all
-    lanes of a warp, or of those that call a routine for special values (`isa.routines`)."""
+    lanes of a warp, of those that call a routine for special values (`isa.routines`), or of the
+    passes of an atomic, one for each lane at an address."""
 
     ALL = auto()
     WHOLE = auto()
     ROUTINE = auto()
+    PASSES = auto()
 
 
 @dataclass(frozen=True)

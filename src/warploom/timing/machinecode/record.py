@@ -19,6 +19,7 @@ from warploom.core.lazy import cached_property
 from warploom.machinecode.counted import MachineCounts
 from warploom.machinecode.merged import Merging
 from warploom.program.program import Site
+from warploom.timing.machinecode.retries import with_retries
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
 from warploom.timing.machinecode.work import BULK_OPCODES, accesses_memory, indexes_constants
@@ -109,7 +110,8 @@ class _MachineCodeRecordBuilder:
         spans = sorted({(node.start, node.stop) for node in nodes})
         number = {span: index for index, span in enumerate(spans)}
         self._block_of = [number[node.start, node.stop] for node in nodes]
-        self._spans = spans
+        retries = {self._block_of[node] for node in counts.matching.retries}
+        self._spans, self._retries = spans, np.array(sorted(retries), np.int64)
 
     def run(self) -> MachineCodeRecord:
         """Returns the converted record: each stream (path of basic blocks with accesses, which
@@ -155,6 +157,9 @@ class _MachineCodeRecordBuilder:
         starts, stops = zip(*self._spans, strict=True)
         agreement = max(0.0, 1 - missed_weight / total_weight) if total_weight else 0.0
         all_positions = np.concatenate([*positions, np.zeros(0, np.int64)])
+        if len(self._retries):
+            swaps = np.array([one.name == "ATOMS" for one in code], bool)
+            changed, all_positions = with_retries(changed, all_positions, self._retries, swaps)
         return MachineCodeRecord(changed, starts, stops, agreement, all_positions)
 
     def _weights(self) -> Words:
@@ -191,6 +196,12 @@ class _MachineCodeRecordBuilder:
         )
         ptx_offsets = np.concatenate([part.ptx_offsets for part in arrays])
         lane_bytes = np.concatenate([part.lane_bytes for part in arrays])
+        of_retries = self._retries_in(path, blocks, block_positions)
+        columns = visits, instructions, path_positions, ptx_offsets, lane_bytes
+        merged = np.concatenate([np.stack(columns), of_retries], axis=1)
+        visits, instructions, path_positions, ptx_offsets, lane_bytes = merged[
+            :, np.argsort(merged[0], kind="stable")
+        ]
         # The last window can look beyond the end of the path.
         is_inside = path_positions < len(path)
         visits, instructions, path_positions, ptx_offsets, lane_bytes = (
@@ -214,6 +225,24 @@ class _MachineCodeRecordBuilder:
             accesses,
             np.append(np.minimum(block_positions, len(path) - 1), 0),
         )
+
+    def _retries_in(self, path: Words, blocks: Words, positions: Words) -> Words:
+        """Returns the memory operations in the retry loops of a path (`retries`) as columns of a
+        `_SegmentArrays`, from its visits on. Their PTX basic block may have begun in a node before:
+        it is the last one that has before the visit's position."""
+        columns: list[Words] = [np.zeros((5, 0), np.int64)]
+        tokens = self._walker.tokens.of_block[path]
+        for number in self._retries.tolist():
+            visits = np.flatnonzero(blocks == number)
+            node = self._block_of.index(number)
+            for operation in self._memory_operations(node) if len(visits) else ():
+                begun = np.flatnonzero(tokens == operation.token)
+                last = np.searchsorted(begun, positions[visits], side="right") - 1
+                found, at = visits[last >= 0], begun[last[last >= 0]]
+                row = operation.instruction, operation.ptx_offset, 0
+                instruction, offset, lane_bytes = (np.full(len(found), value) for value in row)
+                columns.append(np.stack([found, instruction, at, offset, lane_bytes]))
+        return np.concatenate(columns, axis=1)
 
     def _adjust_patterns(self, accesses: Words, lane_bytes: Words) -> None:
         """Replaces in place the patterns of accesses that were merged from several by those of the
@@ -285,6 +314,8 @@ class _MachineCodeRecordBuilder:
         rows: list[tuple[int, int, int, int, int]] = []
         visits_of_nodes = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(visits_of_nodes):
+            if self._block_of[node] in self._retries:
+                continue
             iterations: dict[Site, int] = defaultdict(int)
             reduced = self._reduced_operations(*segment.nodes[visit + 1 : visit + 2])
             for operation in self._memory_operations(node):

@@ -17,7 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi.access_kinds import lane_bytes, operation_number, space_number, with_lane_bytes
+from warploom.abi.access_kinds import (
+    lane_bytes,
+    operation_number,
+    space_number,
+    with_lane_bytes,
+    with_operation,
+)
 from warploom.abi.log import OPS, SPACES, TEXEL_SPACES, LogAccess
 from warploom.abi.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
 from warploom.cost import caches
@@ -147,6 +153,18 @@ class PatternTable:
             instruction, kind, pattern = self._keys[number]
             reduced.append(self.number(instruction, kind, pattern.of_first_lane()))
         return np.array(reduced, np.int64)[index.reshape(-1)]
+
+    def with_operation(self, numbers: Words, operation: str) -> Words:
+        """Returns, for each of the patterns `numbers`, the number of the pattern in which the same
+        lanes execute another operation ("load" or "store") on the same bytes; adds new patterns to
+        the table."""
+        distinct, index = np.unique(numbers, return_inverse=True)
+        changed: list[int] = []
+        chosen: list[int] = distinct.tolist()
+        for number in chosen:
+            instruction, kind, pattern = self._keys[number]
+            changed.append(self.number(instruction, with_operation(kind, operation), pattern))
+        return np.array(changed, np.int64)[index.reshape(-1)]
 
     def number(self, instruction: int, kind: int, pattern: AddressPattern) -> int:
         """Returns the number of the pattern in which an instruction makes an access of a kind
