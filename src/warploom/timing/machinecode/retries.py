@@ -51,15 +51,15 @@ def with_retries(
         warps[:, TimedWarp.stream] = number.reshape(-1)
         streams = _Streams.of(record, loops, chosen)
         if int(streams.iterations.sum()) <= MOST_ENTRIES:
-            made = _repeated(replace(record, warps=warps), loops, streams)
-            return made, positions[np.repeat(streams.entries, streams.iterations)]
+            changed = _repeated(replace(record, warps=warps), loops, streams)
+            return changed, positions[np.repeat(streams.entries, streams.iterations)]
     return record, positions
 
 
 @dataclass(frozen=True)
 class _Loops:
     """The accesses of a record in retry loops. By access: its `entry`, its `pattern` (of a load or
-    a store: each iteration makes one), how often it is made in an iteration (`times`), and whether
+    a store), how often an iteration executes it (`times`), and whether
     it swaps (`swaps`). By entry: how many accesses it has (`accesses`), and the most lanes with one
     address (`lanes`), 0 for entries that are no such loops."""
 
@@ -90,7 +90,7 @@ class _Loops:
 @dataclass(frozen=True)
 class _Streams:
     """New streams, of which each has `sizes` entries, the last of which ends it: the `entries` of
-    the record that they are made of, and how often each is repeated (`iterations`)."""
+    the record that they consist of, and how often each is repeated (`iterations`)."""
 
     sizes: Words
     entries: Words
@@ -116,7 +116,7 @@ def _repeated(record: Record, loops: _Loops, streams: _Streams) -> Record:
     firsts = np.cumsum(counts) - counts
     accesses = record.accesses.copy()
     accesses[:, TimedAccess.pattern] = loops.patterns
-    made = accesses[expanded[_ranges(firsts[of_entries], counts[of_entries])]]
+    repeated = accesses[expanded[_ranges(firsts[of_entries], counts[of_entries])]]
     entries = record.entries[of_entries]
     entries[:, StreamEntry.access] = np.cumsum(counts[of_entries]) - counts[of_entries]
     stops = np.cumsum(streams.iterations)[np.cumsum(streams.sizes) - 1]
@@ -126,7 +126,7 @@ def _repeated(record: Record, loops: _Loops, streams: _Streams) -> Record:
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
     ]
     packed = np.array(rows, np.int64).reshape(-1, WarpStream.WORDS)
-    return replace(record, streams=packed, entries=entries, accesses=made)
+    return replace(record, streams=packed, entries=entries, accesses=repeated)
 
 
 def _ranks(record: Record, loops: _Loops) -> Words:
