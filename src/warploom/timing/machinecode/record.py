@@ -238,10 +238,10 @@ class _MachineCodeRecordBuilder:
             for operation in self._memory_operations(node) if len(visits) else ():
                 begun = np.flatnonzero(tokens == operation.token)
                 last = np.searchsorted(begun, positions[visits], side="right") - 1
-                found, at = visits[last >= 0], begun[last[last >= 0]]
+                rows, at = visits[last >= 0], begun[last[last >= 0]]
                 row = operation.instruction, operation.ptx_offset, 0
-                instruction, offset, lane_bytes = (np.full(len(found), value) for value in row)
-                columns.append(np.stack([found, instruction, at, offset, lane_bytes]))
+                instruction, offset, lane_bytes = (np.full(len(rows), value) for value in row)
+                columns.append(np.stack([rows, instruction, at, offset, lane_bytes]))
         return np.concatenate(columns, axis=1)
 
     def _adjust_patterns(self, accesses: Words, lane_bytes: Words) -> None:

@@ -58,10 +58,10 @@ def with_retries(
 
 @dataclass(frozen=True)
 class _Loops:
-    """The accesses of a record in retry loops. By access: its `entry`, its `pattern` (of a load or
-    a store), how often an iteration executes it (`times`), and whether
-    it swaps (`swaps`). By entry: how many accesses it has (`accesses`), and the most lanes with one
-    address (`lanes`), 0 for entries that are no such loops."""
+    """The accesses of a record in retry loops. By access: its `entry`, its pattern (`patterns`; of
+    a load or a store), how often an iteration executes it (`times`), and whether it swaps
+    (`swaps`). By entry: how many accesses it has (`accesses`), and the most lanes with one address
+    (`lanes`), 0 for entries that are no such loops."""
 
     entry: Words
     patterns: Words
