@@ -66,11 +66,11 @@ class Tally:
     @property
     def atomic_passes(self) -> Counts:
         """Returns, by instruction, the passes of atomics: one for each lane at an address."""
-        found = np.zeros(len(self.program.instructions), np.int64)
+        passes = np.zeros(len(self.program.instructions), np.int64)
         for record, costs in zip(self.access_records, self.accesses, strict=True):
             if record.op == "atomic":
-                found[record.instruction] += costs[FIELDS.index("passes")]
-        return found
+                passes[record.instruction] += costs[FIELDS.index("passes")]
+        return passes
 
     def copied(self) -> Tally:
         """Returns a tally with counts of its own."""
