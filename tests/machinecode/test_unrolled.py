@@ -65,6 +65,11 @@ def test_a_loop_is_entered_by_the_test_for_its_largest_copy() -> None:
     assert list(bypasses([node.successors for node in PTXAS], COPIES)) == [(0, 6)]
 
 
+def test_another_iteration_of_the_loop_around_leads_past_no_test() -> None:
+    around = (*PTXAS[:-1], Node(46, 47, (0, 8), leaves=False), Node(47, 48, (), leaves=True))
+    assert list(bypasses([node.successors for node in around], COPIES)) == [(0, 6)]
+
+
 @pytest.mark.parametrize(
     ("turns", "executed"),
     [
@@ -100,6 +105,19 @@ extern "C" __global__ void by_lane(const int *in, int *out, int n, int more) {
   int t = threadIdx.x, sum = 0;
   for (int k = 0; k < n + more * (t % 2); k++) sum = __dp4a(in[k], in[k + 64], sum);
   out[t] = sum;
+}
+extern "C" __global__ void windows(
+    const float *__restrict__ in, const float *__restrict__ weights, float *__restrict__ out,
+    int n, int k, int height, int width
+) {
+  int row = threadIdx.y, col = threadIdx.x;
+  if (row >= height - k || col >= width) return;
+  float sum = 0;
+  for (int c = 0; c < n; c++)
+    for (int p = 0; p < k; p++)
+      for (int q = 0; q < k; q++)
+        sum += in[(c * height + row + p) * width + col + q] * weights[(c * k + p) * k + q];
+  out[row * 32 + col] = sum;
 }
 extern "C" __global__ void remainders(unsigned long long *out, unsigned long long a, int n) {
   unsigned long long x = threadIdx.x + (a << 40);
@@ -160,6 +178,22 @@ def test_a_called_routine_computes_the_remainder_of_64_bits(turns: int) -> None:
     out = gpu.zeros(64, np.uint64)
     run = gpu.compile(KERNELS)["remainders"][1, 64](out, (1 << 40) + 15, turns)
     assert run.machine.by_opcode["CALL"] == 2 * turns
+
+
+@NEEDS_PTXAS
+@pytest.mark.parametrize(("n", "k", "loads"), [(4, 5, 8), (4, 9, 16), (3, 11, 16)])
+def test_a_loop_around_copies_of_an_inner_one_has_iterations_of_its_own(
+    n: int, k: int, loads: int
+) -> None:
+    """NVRTC unrolls the loop over q by four, ptxas that one: 5 are one of four and one, 9 are two
+    of four at once. With 8 loads and more the copies outweigh the loop over p, in which they
+    are."""
+    gpu = wl.Device(cc="9.0")
+    numbers, out = gpu.to_device(np.ones(1 << 12, np.float32)), gpu.zeros(32, np.float32)
+    kernel = gpu.compile(KERNELS)["windows"]
+    machine = kernel[1, 32](numbers, numbers, out, n, k, k + 1, 64).machine
+    assert loads_by_stretch(machine)[loads] == n * k
+    assert set(machine.by_instruction) == {0, 1, n, n * k}
 
 
 def loads_by_stretch(machine: MachineCounts) -> Counter[int]:

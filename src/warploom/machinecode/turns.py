@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from warploom.machinecode.evidence import Evidence, Executions
+from warploom.machinecode.evidence import ANCHOR, Evidence, Executions
 from warploom.machinecode.graph import Node
 from warploom.machinecode.loops import Loop, loops_of, ptx_loops
 from warploom.machinecode.unrolled import Uses, uses_of
@@ -59,13 +59,19 @@ def match_loops(
     loops = loops_of([node.successors for node in nodes])
     innermost = {node: number for number, loop in enumerate(loops) for node in loop.nodes}
     votes: dict[int, Counter[Site]] = defaultdict(Counter)
+    anchored: dict[int, set[Site]] = defaultdict(set)
     for row in evidence:
         for node in row.copies:
             if row.site in ptx and node in innermost:
                 votes[innermost[node]][ptx[row.site]] += round(row.weight)
+                if row.weight >= ANCHOR:
+                    anchored[innermost[node]].add(ptx[row.site])
+    around = _outer_heads(program)
     made: dict[Site, list[frozenset[int]]] = defaultdict(list)
     for number in sorted(votes):
         head = votes[number].most_common(1)[0][0]
+        # An inner loop has no anchors of the loop around it, which may have copies of its own.
+        head = next((outer for outer in around[head] if outer in anchored[number]), head)
         if not any(loops[number].nodes < other for other in made[head]):
             made[head].append(loops[number].nodes)
     exits = {_head(program, loop): _exit(program, loop) for loop in ptx_loops(program)}
@@ -78,6 +84,16 @@ def match_loops(
         )
         for head, found in made.items()
     )
+
+
+def _outer_heads(program: Program) -> dict[Site, list[Site]]:
+    """Returns, by the head of a loop of a program, those of the loops around it, the outermost
+    first."""
+    loops = ptx_loops(program)
+    return {
+        _head(program, loop): [_head(program, one) for one in loops if loop.nodes < one.nodes]
+        for loop in loops
+    }
 
 
 def _exit(program: Program, loop: Loop) -> Site | None:

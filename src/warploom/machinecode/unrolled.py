@@ -10,9 +10,11 @@ warp that leave at different turns to leave at successive ones.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import ceil
+
+from warploom.machinecode.loops import loops_of
 
 Edge = tuple[int, int]
 """Two nodes."""
@@ -63,8 +65,9 @@ def bypasses(successors: Sequence[Sequence[int]], unrolled: Mapping[int, int]) -
     for node, onward in enumerate(successors):
         for to in onward:
             before[to].append(node)
-    toward_larger = _leading_to(before, larger, without=single)
-    toward_single = _leading_to(before, single, without=larger)
+    heads = _heads_around(successors, unrolled)
+    toward_larger = _leading_to(before, larger, without=single, heads=heads)
+    toward_single = _leading_to(before, single, without=larger, heads=heads)
     test = larger
     while len(before[test]) == 1 and (test == larger or len(successors[test]) == 1):
         [test] = before[test]
@@ -74,12 +77,25 @@ def bypasses(successors: Sequence[Sequence[int]], unrolled: Mapping[int, int]) -
                 yield node, to
 
 
-def _leading_to(before: Mapping[int, Sequence[int]], end: int, *, without: int) -> set[int]:
-    """Returns the nodes from which paths lead to another one, but not through `without`."""
+def _heads_around(
+    successors: Sequence[Sequence[int]], unrolled: Mapping[int, int]
+) -> frozenset[int]:
+    """Returns where the innermost loop around the copies of an unrolled loop is entered; nothing if
+    there is none."""
+    around = [loop for loop in loops_of(successors) if loop.nodes.issuperset(unrolled.values())]
+    return around[-1].heads if around else frozenset()
+
+
+def _leading_to(
+    before: Mapping[int, Sequence[int]], end: int, *, without: int, heads: Set[int]
+) -> set[int]:
+    """Returns the nodes from which paths lead to another one, but not through `without`, nor
+    through another iteration of the loop that is entered at `heads`."""
     found = {end}
     waiting = [end]
     while waiting:
-        for node in before.get(waiting.pop(), ()):
+        reached = waiting.pop()
+        for node in before.get(reached, ()) if reached not in heads else ():
             if node != without and node not in found:
                 found.add(node)
                 waiting.append(node)
