@@ -94,8 +94,8 @@ def _leading_to(
     found = {end}
     waiting = [end]
     while waiting:
-        reached = waiting.pop()
-        for node in before.get(reached, ()) if reached not in heads else ():
+        at = waiting.pop()
+        for node in before.get(at, ()) if at not in heads else ():
             if node != without and node not in found:
                 found.add(node)
                 waiting.append(node)
