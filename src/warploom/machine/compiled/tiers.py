@@ -215,7 +215,7 @@ class Tiers:
             self._improve_when_due()
 
     def _improve_when_due(self) -> None:
-        """Does so where WARPLOOM_OPT_LEVEL is not set."""
+        """Starts or loads the compilation, for a caller that has read WARPLOOM_OPT_LEVEL."""
         if self._is_final or not self._improving.acquire(blocking=False):
             return
         try:

@@ -45,7 +45,7 @@ FLOAT_SHARES = {
     **dict.fromkeys(["sinh", "asin", "sqrt", "rsqrt"], 1.0),
 }
 """The instructions of functions on floats as a share of those on doubles, 1 where they are no
-fewer: counted in the PTX of NVRTC 13.5 for 32 arguments from 0.1 to 0.9 (acosh: 1.1 to 2)."""
+fewer: counted in the PTX of NVRTC 13.5 (`tools/float_functions.py`)."""
 
 CALL = re.compile(rf"\b({'|'.join(sorted(FLOAT_SHARES, key=len, reverse=True))})\(")
 """A call of a function that computes in double precision for some types of arguments."""
