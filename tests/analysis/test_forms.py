@@ -72,3 +72,18 @@ def test_values_that_may_wrap_are_unknown() -> None:
     assert as_type(form(0xFFFFFFFF), S32) == form(-1)
     assert as_type(form(0, {X: -1}), S64) == form(0, {X: -1})
     assert as_type(form(0, {X: -1}), U64) is None
+
+
+def test_a_mask_above_clear_bits_is_a_remainder() -> None:
+    """Compilers make (x & 3) * 4 into x * 4 & 12, and both are one index."""
+    part = evaluated("and.b32", form(0, {X: 1}), form(3))
+    assert part is not None
+    [(variable, stride)] = part.strides
+    assert (variable.extent, stride) == (4, 1)
+    assert evaluated("and.b32", form(0, {X: 4}), form(12)) == part.times(4)
+
+
+def evaluated(opcode: str, *operands: Form) -> Form | None:
+    operation = decode(opcode)
+    [term] = operation.terms_for(len(operation.source_types))
+    return evaluate(term, operands)

@@ -24,8 +24,11 @@ CASES = {
     "c[i] = atomicAdd(&b[0], 1);": False,
     "c[i] = clock();": False,
     'printf("%d ", a[i]);': False,
-    # Threads of a block share the tile while they are in the loop.
-    "tile[i & 255] += a[i];": False,
+    # Threads of a block share the tile while they are in the loop. The step is a multiple of 256:
+    # each has an element of 256 to itself.
+    "tile[i & 127] += a[i];": False,
+    "tile[i & 255] += a[i];": True,
+    "tile[(i & 255) ^ 1] += tile[i & 255];": False,
     "sum += tile[255 - threadIdx.x] + a[i];": True,
     # Where it writes follows from memory.
     "c[a[i]] = 1;": False,

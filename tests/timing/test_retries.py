@@ -52,6 +52,14 @@ def test_an_iteration_for_each_lane_at_an_address(name: str, lanes: int) -> None
     assert by_opcode["BSYNC"] - run("columns", 32).machine.by_opcode["BSYNC"] == 4 * (lanes - 1)
 
 
+@pytest.mark.parametrize(("name", "lanes"), [("one", 32), ("pairs", 2), ("columns", 1)])
+def test_warps_of_a_block_at_the_same_addresses_count_as_one_after_the_other(
+    name: str, lanes: int
+) -> None:
+    """8 warps have 1 to 8 iterations for each lane, 36 together."""
+    assert run(name, 256).machine.by_opcode["ATOMS"] == 4 * 36 * lanes
+
+
 def test_warps_at_one_address_succeed_one_after_the_other() -> None:
     """The last of 8 warps has 8 times 32 iterations. In the columns it has 8, a warp alone 1."""
     alone = run("one", 32).time().cycles - run("columns", 32).time().cycles  # 31 iterations more

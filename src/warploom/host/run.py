@@ -32,6 +32,7 @@ from warploom.timing.policies import (
 )
 
 if TYPE_CHECKING:
+    from warploom.analysis.linear.affine import LaunchInputs
     from warploom.machinecode.counted import MachineCounts
     from warploom.report.sections import Report
     from warploom.timing.record.record import Record
@@ -200,7 +201,7 @@ class Run:
                 f"the machine instructions of {self.kernel.program.title} cannot be counted: "
                 f"{found.reason}"
             )
-        return MachineCounts(found.matching, self.tally)
+        return MachineCounts(found.matching, self.tally, self._inputs)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -280,10 +281,19 @@ class Run:
 
         return with_time(self.summary, timing)
 
+    @property
+    def _inputs(self) -> LaunchInputs:
+        """Returns what is known of the launch before it runs."""
+        from warploom.analysis.linear.affine import LaunchInputs
+
+        launch = self.launch
+        return LaunchInputs(
+            launch.grid, launch.block, launch.parameters, launch.globals, lambda address: None
+        )
+
     @cached_property
     def summary(self) -> Report:
         """Returns the report as data."""
-        from warploom.analysis.linear.affine import LaunchInputs
         from warploom.host.pointers import pointer_parameters
         from warploom.report.sections import Facts, make_report
 
@@ -311,18 +321,14 @@ class Run:
             any_order=self.any_order,
             has_structures=kernel.has_structures,
         )
-        launch = self.launch
-        inputs = LaunchInputs(
-            launch.grid, launch.block, launch.parameters, launch.globals, lambda address: None
-        )
         return make_report(
             facts,
             program,
             self.counters,
             self.occupancy,
             self.examples,
-            inputs,
-            pointer_parameters(kernel, launch),
+            self._inputs,
+            pointer_parameters(kernel, self.launch),
         )
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warploom.analysis.linear.affine import LaunchInputs
 from warploom.core.errors import WarploomError
 from warploom.core.lazy import cached_property
 from warploom.machine.launch import WARP_SIZE
@@ -22,7 +23,7 @@ from warploom.machinecode.linear import Floats
 from warploom.machinecode.lines import Owners, Sites, sites_of, with_texture_lines
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
-from warploom.machinecode.retries import retry_nodes, with_retries
+from warploom.machinecode.retries import mean_iterations, retry_nodes, with_retries
 from warploom.machinecode.turns import LoopMatch, Turns, entries_of, match_loops, turns_of
 from warploom.program.program import Program, Site
 
@@ -117,9 +118,9 @@ class MachineCounts:
     They are worked out from counted PTX instructions and from machine code (`confidence`).
     """
 
-    def __init__(self, matching: Matching, tally: Tally) -> None:
+    def __init__(self, matching: Matching, tally: Tally, launch: LaunchInputs) -> None:
         self.matching = matching
-        self._tally = tally
+        self._tally, self._launch = tally, launch
 
     # ---- counts -----------------------------------------------------------------------------
 
@@ -236,11 +237,13 @@ class MachineCounts:
                 case Executions.ROUTINE:
                     return calls[one.site]
                 case Executions.PASSES:
-                    return passes[one.site]
+                    return round(passes[one.site] * iterations.get(one.site, 1.0))
                 case Executions.ALL:
                     return counts[one.site]
 
-        more = self._more_turns()
+        more, iterations = self._more_turns(), dict[Site, float]()
+        if self.matching.retries:
+            iterations = mean_iterations(self.matching.program, self._launch)
         rows = self.matching.evidence
         return np.array([count(one) * more.get(one.site, 1.0) for one in rows], np.float64)
 

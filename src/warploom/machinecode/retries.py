@@ -9,9 +9,13 @@ addition of floats. PTX has one instruction for them:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis
+from warploom.analysis.linear.lanes import WARP, LaneVariables
+from warploom.isa.instruction import Space
 from warploom.machinecode.evidence import Evidence, Executions, site_of
 from warploom.machinecode.graph import Node
 from warploom.machinecode.lines import Sites
@@ -37,6 +41,19 @@ def retry_nodes(
             is_swap = made.name == "ATOMS" and "SPIN" in made.modifiers
             if number in node.successors and is_swap and site is not None and site in atomics:
                 found[number] = site
+    return found
+
+
+def mean_iterations(program: Program, launch: LaunchInputs) -> dict[Site, float]:
+    """Returns, by atomic on shared memory, how many iterations a warp has for each lane at an
+    address, on average: (n + 1) / 2 where all n warps of a block are known to access the same
+    addresses, as they succeed one after the other; 1 for others, which are not in the result."""
+    lanes, found = LaneVariables.of(launch.block), dict[Site, float]()
+    warps = -(-math.prod(launch.block) // WARP)
+    for access in LinearAnalysis(program, launch).memory_accesses(frozenset({Space.SHARED})):
+        address = access.address.form
+        if address is not None and lanes.is_repeated(address):
+            found[program.sites[access.instruction]] = (warps + 1) / 2
     return found
 
 

@@ -238,6 +238,12 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     n = b.constant
     if a.is_constant:
         return form(_exact(op, a.constant, n)) if n or op == "and" else None
+    # Compilers make (x & 31) * 4 into x * 4 & 124: where the bits below the mask's are clear,
+    # both are a remainder times the lowest bit of the mask.
+    lowest = n & -n
+    if op == "and" and lowest > 1 and _bits_of(a) & (lowest - 1) == 0:
+        part = _bit_part(op, _divided(a, lowest), form(n // lowest))
+        return None if part is None else part.times(lowest)
     # Not 0 for masks other than those of the lowest bits, 2**k - 1: these are remainders by n + 1.
     if op == "and" and n & (n + 1):
         if not a.is_bounded:
@@ -280,6 +286,11 @@ def remainder(a: Form, n: int) -> Form | None:
     if rest.low // n == rest.high // n:
         return rest.plus(form(-(rest.low // n * n)))
     return _new_variable("rem", rest, n, 0, n - 1)
+
+
+def _divided(a: Form, n: int) -> Form:
+    """Returns `a // n` of a form all of whose values are multiples of n."""
+    return Form(a.constant // n, tuple((v, stride // n) for v, stride in a.strides))
 
 
 def _split(a: Form, n: int) -> tuple[Form, Form]:

@@ -10,16 +10,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis, thread_indices
-from warploom.analysis.linear.forms import Form, IndexVariable, form, quotient, remainder
+from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis
+from warploom.analysis.linear.forms import Form
+from warploom.analysis.linear.lanes import LaneVariables
 from warploom.core.errors import Dim3
 from warploom.isa.instruction import Space
 from warploom.observe.examples import Example
 from warploom.program.program import Program
 
 AXES = "xyz"
-
-WARP = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +66,12 @@ class ThreadStrides:
     def of_lanes(self, instruction: int) -> int | None:
         """Returns the bytes from the element of a lane to that of the next one, whose threadIdx.x
         is 1 more; None if that is not known or not constant."""
-        address, total = self._forms.get(instruction), 0
-        for variable, stride in () if address is None else address.strides:
-            if variable in self._lane_variables:
-                total += stride
-            elif not (variable.of_block or variable.at or variable in self._warp_variables):
-                return None
-        return None if address is None else total
+        address = self._forms.get(instruction)
+        return None if address is None else self._lanes.stride(address)
 
     @cached_property
-    def _lane_variables(self) -> frozenset[IndexVariable]:
-        """Returns the variables that differ by 1 between neighboring lanes: threadIdx.x, and its
-        remainders by whole warps."""
-        x, warps = self._thread_index("x"), range(WARP, self._block[0], WARP)
-        return _variables(x, *(remainder(x, n) for n in warps))
-
-    @cached_property
-    def _warp_variables(self) -> frozenset[IndexVariable]:
-        """Returns the variables that all lanes of a row share: threadIdx.y and .z, and the
-        quotients of threadIdx.x by whole warps."""
-        x, warps = self._thread_index("x"), range(WARP, self._block[0], WARP)
-        rows = (self._thread_index(axis) for axis in "yz")
-        return _variables(*rows, *(quotient(x, n) for n in warps))
-
-    def _thread_index(self, axis: str) -> Form:
-        found = (v for v in thread_indices(self._block) if v.name == f"%tid.{axis}")
-        return form(0, dict.fromkeys(found, 1))
+    def _lanes(self) -> LaneVariables:
+        return LaneVariables.of(self._block)
 
     @cached_property
     def _forms(self) -> dict[int, Form | None]:
@@ -110,10 +89,6 @@ class ThreadStrides:
         analysis = LinearAnalysis(self._program, replace(self._inputs, block=block))
         spaces = frozenset(Space) - {Space.TEXTURE, Space.SURFACE}
         return {a.instruction: a.address.form for a in analysis.memory_accesses(spaces)}
-
-
-def _variables(*forms: Form | None) -> frozenset[IndexVariable]:
-    return frozenset(v for each in forms if each is not None for v, _ in each.strides)
 
 
 def _strides_of(address: Form) -> Strides | None:
