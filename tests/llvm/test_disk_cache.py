@@ -132,7 +132,8 @@ def test_two_processes_at_once_and_one_after_them(tmp_path: Path) -> None:
     ]
     outputs = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    assert all("compiling" in output for output in outputs)
+    # One may begin after the other has stored the code.
+    assert any("compiling" in output for output in outputs)
     done = subprocess.run(command, env=cache, capture_output=True, text=True, check=True)
     assert "compiling" not in done.stdout
 
