@@ -24,10 +24,10 @@ SAMPLED_BLOCKS = 16
 """The blocks whose addresses show which warps of a block access the same ones."""
 
 SAMPLED_SWAPS = 256
-"""Of each warp."""
+"""The first swaps of each warp in these blocks, whose addresses are compared."""
 
 MOST_ENTRIES = 1 << 22
-"""The most entries of a record with all iterations."""
+"""The most entries of a record with all iterations; above it they are left out."""
 
 SWAP_WAVEFRONTS = 2
 """The wavefronts of an ATOMS.CAST: 1.94 and 1.98 for each iteration in the same programs
