@@ -17,12 +17,12 @@ import numpy as np
 
 from warploom.core.lazy import cached_property
 from warploom.machinecode.counted import MachineCounts
-from warploom.machinecode.merged import Merging
 from warploom.program.program import Site
+from warploom.timing.machinecode.memory_operations import ONE_LANE, MemoryOperations
 from warploom.timing.machinecode.retries import with_retries
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
-from warploom.timing.machinecode.work import BULK_OPCODES, accesses_memory, indexes_constants
+from warploom.timing.machinecode.work import BULK_OPCODES
 from warploom.timing.record.record import Record
 from warploom.timing.records import StreamEntry, TimedAccess, TimedWarp, WarpStream
 
@@ -47,14 +47,6 @@ def machine_code_record(record: Record, counts: MachineCounts) -> MachineCodeRec
     return _MachineCodeRecordBuilder(record, counts).run()
 
 
-ONE_LANE = -1
-"""Stands for the bytes of a lane of an access that one lane makes for all: ptxas had the values of
-an atomic reduced among the lanes first."""
-
-_REDUCTIONS = ("SHFL", "REDUX")
-"""Opcodes that reduce the values of an atomic over a warp."""
-
-
 @dataclass(frozen=True)
 class _SegmentArrays:
     """Holds a segment (part of a path through machine code) as arrays.
@@ -74,24 +66,6 @@ class _SegmentArrays:
     lane_bytes: Words
 
 
-@dataclass(frozen=True, slots=True)
-class _MemoryOperation:
-    """Describes a machine instruction that accesses memory: its index in the listing, the site of
-    the PTX instruction from which it was made, the token of the site's basic block, and the offset
-    there of the (first) PTX instruction.
-
-    If it was merged from several, `lane_bytes` are the bytes of a lane, and `iterations` is how
-    many iterations of a loop they come from.
-    """
-
-    instruction: int
-    site: Site
-    token: int
-    ptx_offset: int
-    lane_bytes: int = 0
-    iterations: int = 1
-
-
 class _MachineCodeRecordBuilder:
     """Converts the record of one launch: finds each stream's path through the machine code, and
     assigns its accesses to the instructions there. A node is a basic block of the machine code, for
@@ -105,6 +79,7 @@ class _MachineCodeRecordBuilder:
         kernel matches its PTX, with executions."""
         self._record, self._counts = record, counts
         self._walker = Walker(counts)
+        self._operations = MemoryOperations(counts.matching, self._walker.tokens)
         self._cached_arrays: dict[int, tuple[Segment, _SegmentArrays]] = {}
         nodes = counts.matching.nodes
         spans = sorted({(node.start, node.stop) for node in nodes})
@@ -235,7 +210,7 @@ class _MachineCodeRecordBuilder:
         for number in self._retries.tolist():
             visits = np.flatnonzero(blocks == number)
             node = self._block_of.index(number)
-            for operation in self._memory_operations(node) if len(visits) else ():
+            for operation in self._operations.of(node) if len(visits) else ():
                 begun = np.flatnonzero(tokens == operation.token)
                 last = np.searchsorted(begun, positions[visits], side="right") - 1
                 rows, at = visits[last >= 0], begun[last[last >= 0]]
@@ -309,16 +284,16 @@ class _MachineCodeRecordBuilder:
     def _build_segment_arrays(self, segment: Segment) -> _SegmentArrays:
         """Returns a segment as arrays: a row for each memory operation of its nodes whose PTX block
         is found among the segment's tokens (others are left out), sorted by visit. If the node
-        visited next makes the same access by one lane (`_reduced_operations`), the row has that
-        visit and that operation instead."""
+        visited next makes the same access by one lane (`MemoryOperations.reduced_in`), the row has
+        that visit and that operation instead."""
         rows: list[tuple[int, int, int, int, int]] = []
         visits_of_nodes = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(visits_of_nodes):
             if self._block_of[node] in self._retries:
                 continue
             iterations: dict[Site, int] = defaultdict(int)
-            reduced = self._reduced_operations(*segment.nodes[visit + 1 : visit + 2])
-            for operation in self._memory_operations(node):
+            reduced = self._operations.reduced_in(*segment.nodes[visit + 1 : visit + 2])
+            for operation in self._operations.of(node):
                 nth = iterations[operation.site]
                 iterations[operation.site] += operation.iterations
                 position = self._position_of(segment, operation.token, start, stop, nth)
@@ -332,22 +307,6 @@ class _MachineCodeRecordBuilder:
         blocks = np.array([self._block_of[node] for node in segment.nodes], np.int64)
         columns = np.array(rows, np.int64).reshape(-1, 5).T
         return _SegmentArrays(blocks, np.array(segment.starts, np.int64), *columns)
-
-    def _reduced_operations(self, node: int = -1) -> dict[Site, _MemoryOperation]:
-        """Returns the memory operations of a node that one lane makes for all (ONE_LANE), by their
-        PTX site, cached; none for node -1, which stands for no node. Where such a node follows, the
-        operation for the same site in the node before, which serves warps with inactive lanes,
-        makes no access."""
-        if node < 0:
-            return {}
-        if node not in self._reduced_cache:
-            operations = self._memory_operations(node)
-            self._reduced_cache[node] = {
-                operation.site: operation
-                for operation in operations
-                if operation.lane_bytes == ONE_LANE
-            }
-        return self._reduced_cache[node]
 
     def _position_of(
         self, segment: Segment, token: int, start: int, stop: int, nth: int
@@ -368,67 +327,3 @@ class _MachineCodeRecordBuilder:
         ):
             return stop
         return None
-
-    def _memory_operations(self, node: int) -> list[_MemoryOperation]:
-        """Returns the memory operations of a node, cached: its instructions that access memory, or
-        constants by register, and were made for a known PTX instruction; marked as made by one lane
-        (ONE_LANE) if the node also reduces values over the warp for the same site."""
-        if node not in self._memory_cache:
-            matching = self._counts.matching
-            span = matching.nodes[node]
-            rows: list[tuple[int, Site]] = []
-            reduced: set[Site] = set()
-            for number in range(span.start, span.stop):
-                instruction = matching.listing.instructions[number]
-                site = matching.site_of(instruction)
-                if site is None or site not in self._merging.offsets_in_blocks:
-                    continue
-                if accesses_memory(instruction) or indexes_constants(instruction):
-                    rows.append((number, site))
-                elif instruction.name in _REDUCTIONS:
-                    reduced.add(site)
-            sites = [site for _, site in rows]
-            operations = [self._memory_operation(number, site, sites) for number, site in rows]
-            self._memory_cache[node] = [
-                replace(instruction, lane_bytes=ONE_LANE)
-                if instruction.site in reduced
-                else instruction
-                for instruction in operations
-            ]
-        return self._memory_cache[node]
-
-    def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
-        """Returns how machine instruction `number`, made for the PTX instruction `site`, accesses
-        memory. It has the token of its PTX block. If it merges several PTX accesses, it has the
-        offset in the block of the first of them, the bytes of a lane, and the iterations that they
-        come from; else the offset of `site`, 0 bytes and 1 iteration. `sites` are the PTX
-        instructions of all memory operations in its node."""
-        block, ptx_offset = self._merging.offsets_in_blocks[site]
-        token = int(self._walker.tokens.of_block[block])
-        instruction = self._counts.matching.listing.instructions[number]
-        merged = self._merging.of(instruction, site, sites)
-        if merged is None:
-            return _MemoryOperation(number, site, token, ptx_offset)
-        return _MemoryOperation(
-            number,
-            site,
-            token,
-            merged.first,
-            lane_bytes=merged.width,
-            iterations=merged.turns,
-        )
-
-    @cached_property
-    def _merging(self) -> Merging:
-        """Returns an object that finds the PTX accesses which one machine access merges."""
-        return Merging(self._counts.matching.program)
-
-    @cached_property
-    def _reduced_cache(self) -> dict[int, dict[Site, _MemoryOperation]]:
-        """Returns the cache of `_reduced_operations`, by node, empty at first."""
-        return {}
-
-    @cached_property
-    def _memory_cache(self) -> dict[int, list[_MemoryOperation]]:
-        """Returns the cache of `_memory_operations`, by node, empty at first."""
-        return {}
