@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import test_every_access_agrees as accesses
 import test_every_atomic_agrees as atomics
+import test_every_form_agrees as computing
 import test_every_group_form_agrees as groups
 import test_every_tensor_form_agrees as tensors
 import test_every_tensor_memory_form_agrees as tensor_memory
 import test_every_texel_form_agrees as texels
 import test_every_warp_form_agrees as warps
 from form_kernels import Kernel, Prepare, assert_agreement, drawn
-from random_programs import COMPUTING
+from random_programs import COMPUTING, UNROUNDED
 from replays import Disagreement
 
 from warploom.isa.spec import Operation, OpSpec, UnknownOpcode, decode
@@ -88,6 +89,11 @@ def _agree_groups(operations: Sequence[Operation], seed: int, policy: str) -> No
 
 FAMILIES = {
     "computing": Family(COMPUTING, _in_a_kernel(Kernel.add)),
+    "computing, compute capability 1.x": Family(
+        UNROUNDED,
+        _in_a_kernel(Kernel.add, computing.old_kernel),
+        lambda spec, rng: drawn(spec, rng, lambda operation: "ftz" in operation.modifiers),
+    ),
     "accesses": Family(
         accesses.SPECS,
         _in_a_kernel(accesses.add, lambda rng: Kernel(rng, functions=accesses.ECHO)),
@@ -96,6 +102,7 @@ FAMILIES = {
     "atomics": Family(atomics.SPECS, _in_a_kernel(_add_atomic)),
     "textures": Family(texels.SPECS, _in_a_kernel(texels.add, prepare=texels.objects)),
     "warps": Family(warps.SPECS, _in_a_kernel(warps.add, warps.kernel)),
+    "warps, before sm_70": Family(warps.ENDED, _in_a_kernel(warps.add, warps.old_kernel)),
     "warp groups": Family(
         groups.PRODUCTS,
         _under_a_policy(_agree_groups),

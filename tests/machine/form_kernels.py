@@ -28,6 +28,7 @@ from warploom.machine.reference.machine import ReferenceEngine
 from warploom.program.build import build
 from warploom.program.program import PARAMETERS
 from warploom.ptx.parser import parse
+from warploom.ptx.release import target_of
 from warploom.ptx.verify import verify
 
 THREADS = 64
@@ -315,7 +316,7 @@ def run(
     """Launches a kernel of two warps; `prepare` can create objects that it uses."""
     module = parse(kernel.text())
     verify(module)
-    program = build(module, "k")
+    program = build(module, "k", has_fma=target_of(module)[0] >= (2, 0))
     memory = DeviceMemory(1 << 30)
     prepare(memory)
     image = ModuleGlobals(module, memory)

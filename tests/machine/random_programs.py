@@ -21,11 +21,14 @@ THREAD_BYTES = 256
 """Bytes of the buffer that belong to one thread: its registers go out there."""
 
 SHARED_BYTES = 512
+UNROUNDED = [decode("mad.f32").spec]
+"""What only code for compute capability 1.x has."""
+
 COMPUTING = [
     spec
     for forms in FORMS.values()
     for spec in forms
-    if spec.semantics is not None and spec.unit is not Unit.ATOMIC
+    if spec.semantics is not None and spec.unit is not Unit.ATOMIC and spec not in UNROUNDED
     if all(operand.type != "address" for operand in spec.operands)
     if all(slot.choices != ("b128",) for slot in spec.slots)
 ]

@@ -13,6 +13,8 @@ from test_every_tensor_form_agrees import SPECS as TENSOR_SPECS
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation, OpSpec
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
 
 NAMES = (
     *("ld", "ldu", "st", "prefetch", "prefetchu", "applypriority", "discard", "createpolicy"),
@@ -148,8 +150,8 @@ def _converted(kernel: Kernel, operation: Operation) -> None:
     named = {
         "global": "%own", "const": "fixed", "local": "own", "param": "given", "shared": "cells",
     }[space.partition("::")[0]]  # fmt: skip
-    if named == "%own" and size == "u32":
-        kernel.lines.append("cvt.u32.u64 %i, %own")
+    if named in ("%own", "fixed") and size == "u32":
+        kernel.lines += [f"mov.u64 %at, {named}", "cvt.u32.u64 %i, %at"]
         named = "%i"
     result, generic, begin = (f"%o{size[1:]}_{number}" for number in range(3))
     kernel.lines.append(f"mov.{size} {begin}, {named}")
@@ -235,11 +237,22 @@ def _copied(kernel: Kernel, operation: Operation) -> None:
         kernel.put("b64", "%at")
 
 
-@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
-def test_both_machines_move_the_same(part: int) -> None:
+def kernel_of(part: int) -> Kernel:
+    """Returns a kernel in which all forms of a part occur."""
     rng = random.Random(part)
     kernel = Kernel(rng, functions=ECHO)
     for spec in SPECS[part::KERNELS]:
         for operation in covering(spec, rng, legal):
             add(kernel, operation)
-    assert_agreement(kernel, SPECS[part::KERNELS], part)
+    return kernel
+
+
+@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
+def test_both_machines_move_the_same(part: int) -> None:
+    assert_agreement(kernel_of(part), SPECS[part::KERNELS], part)
+
+
+def test_all_programs_are_valid() -> None:
+    """Parses those of the nightly job, too."""
+    for part in range(KERNELS):
+        verify(parse(kernel_of(part).text()))

@@ -11,6 +11,8 @@ from parts import some_now
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
 
 SPECS = [spec for name in ("atom", "red") for spec in FORMS[name] if "async" not in spec.syntax]
 KERNELS = 12
@@ -42,11 +44,22 @@ def add(kernel: Kernel, operation: Operation, *, alone: bool) -> None:
         kernel.put("b64", "%at")
 
 
-@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
-def test_both_machines_leave_the_same(part: int) -> None:
+def kernel_of(part: int) -> Kernel:
+    """Returns a kernel in which all forms of a part occur."""
     rng = random.Random(part)
     kernel = Kernel(rng)
     for spec in SPECS[part::KERNELS]:
         for number, operation in enumerate(covering(spec, rng)):
             add(kernel, operation, alone=number % 2 == 0)
-    assert_agreement(kernel, SPECS[part::KERNELS], part)
+    return kernel
+
+
+@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
+def test_both_machines_leave_the_same(part: int) -> None:
+    assert_agreement(kernel_of(part), SPECS[part::KERNELS], part)
+
+
+def test_all_programs_are_valid() -> None:
+    """Parses those of the nightly job, too."""
+    for part in range(KERNELS):
+        verify(parse(kernel_of(part).text()))

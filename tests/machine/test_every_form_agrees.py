@@ -10,15 +10,44 @@ from form_kernels import Kernel, assert_agreement, covering
 from parts import some_now
 from random_programs import COMPUTING
 
+from warploom.isa.spec import decode
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
+
 SPECS = COMPUTING
 KERNELS = 12
 
 
-@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
-def test_both_machines_compute_the_same(part: int) -> None:
+def kernel_of(part: int) -> Kernel:
+    """Returns a kernel in which all forms of a part occur."""
     rng = random.Random(part)
     kernel = Kernel(rng)
     for spec in SPECS[part::KERNELS]:
         for operation in covering(spec, rng):
             kernel.add(operation)
-    assert_agreement(kernel, SPECS[part::KERNELS], part)
+    return kernel
+
+
+@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
+def test_both_machines_compute_the_same(part: int) -> None:
+    assert_agreement(kernel_of(part), SPECS[part::KERNELS], part)
+
+
+def test_all_programs_are_valid() -> None:
+    """Parses those of the nightly job, too."""
+    for part in range(KERNELS):
+        verify(parse(kernel_of(part).text()))
+
+
+def old_kernel(rng: random.Random) -> Kernel:
+    """Returns a kernel for a device of compute capability 1.x, where `.f32` is always flushed."""
+    return Kernel(rng, target="sm_13", version="1.4")
+
+
+def test_both_machines_compute_the_same_for_old_devices() -> None:
+    rng = random.Random(0)
+    kernel = old_kernel(rng)
+    operations = {decode("mad.ftz.f32"), decode("mad.ftz.sat.f32")}
+    for operation in operations:
+        kernel.add(operation)
+    assert operations <= assert_agreement(kernel, (), 0)

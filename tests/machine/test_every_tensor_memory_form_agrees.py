@@ -12,6 +12,8 @@ from form_kernels import choices, chosen, covering
 
 import warploom as wl
 from warploom.isa.spec import FORMS, Operation, decode
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
 
 POLICIES = ("converge", "fair", "random", "adversarial")
 PARTS, SHARED, COLUMNS = 24, 16384, 128
@@ -92,8 +94,8 @@ def line(operation: Operation, rng: random.Random) -> str:
     if m["op"] is not None or m["when"] is not None:
         return f"{text};"
     if "commit" in m:
-        blocks = ", 3" if "multicast::cluster" in m else ""
-        mask = ", %mask" if blocks else ""
+        masks = [form for form in operation.spec.operands if form.name == "blocks"]
+        mask = f", %mask{masks[0].type[1:]}" if masks else ""
         return f"@%lead {text} [%bar]{mask};"
     if "cp" in m:
         return f"@%lead {text} [%base+{rng.randrange(16)}], %da;"
@@ -162,13 +164,14 @@ def program(operations: Sequence[Operation], seed: int) -> str:
         for first in range(0, COLUMNS, 32)
     )
     return f"""
-.version 8.8\n.target sm_103a\n.address_size 64
+.version 9.4\n.target sm_107a\n.address_size 64
 .visible .entry k(.param .u64 data, .param .u64 out) .reqnctapercluster 2
 {{
     .reg .b32 %v<201>, %t, %x, %own, %base, %at, %meta, %id, %bar, %last, %slot, %sum, %rank;
     .reg .b32 %lane;
     .reg .b64 %data, %out, %da, %db, %slot64, %own64, %y, %w<8>; .reg .f64 %d<8>; .reg .f32 %f<8>;
-    .reg .b16 %h<8>, %mask; .reg .b8 %b<8>; .reg .pred %lead, %first, %p<2>, %go;
+    .reg .b16 %h<8>, %mask16; .reg .b32 %mask32; .reg .b8 %b<8>;
+    .reg .pred %lead, %first, %p<2>, %go;
     .shared .align 1024 .b8 buf[{SHARED}];
     .shared .align 8 .b64 bar, last;
     .shared .align 4 .b32 slot;
@@ -176,7 +179,7 @@ def program(operations: Sequence[Operation], seed: int) -> str:
     mov.u32 %t, %tid.x; mov.u32 %rank, %cluster_ctarank; mov.u32 %bar, bar; mov.u32 %last, last;
     mov.u32 %slot, slot;
     cvt.u64.u32 %slot64, %slot; cvta.shared.u64 %slot64, %slot64;
-    mov.u32 %sum, 0; mov.u16 %mask, 3;
+    mov.u32 %sum, 0; mov.u16 %mask16, 3;
     setp.eq.u32 %go, %rank, 0; setp.eq.and.u32 %lead, %t, 0, %go; setp.eq.u32 %first, %t, 0;
     setp.eq.u32 %p0, 0, 0; setp.eq.u32 %p1, 0, 1;
     mov.u32 %x, buf; mad.lo.u32 %x, %t, {SHARED // 128}, %x;
@@ -200,7 +203,7 @@ allocated:
     {meet}
     {chr(10).join(lines)}
     {meet}
-    @%lead tcgen05.commit.cta_group::2.mbarrier::arrive::one.multicast::cluster.b64 [%last], %mask;
+    @%lead tcgen05.commit.{GROUP}.mbarrier::arrive::one.multicast::cluster.b64 [%last], %mask16;
     {meet}
 wait:
     mbarrier.try_wait.parity.shared::cta.b64 %go, [%last], 0;
@@ -226,7 +229,7 @@ def agree(operations: Sequence[Operation], seed: int, policy: str) -> None:
     found: list[list[bytes]] = []
     runs: list[wl.Run] = []
     for engine in ("reference", "compiled"):
-        gpu = wl.Device(cc="10.3", engine=engine, schedule=policy, seed=seed)
+        gpu = wl.Device(cc="10.7", engine=engine, schedule=policy, seed=seed)
         data, out = gpu.to_device(bits), gpu.zeros((256, COLUMNS + 1), np.uint32)
         runs.append(gpu.compile(text, "ptx")["k"][2, 128](data, out))
         found.append([data.copy_to_host().tobytes(), out.copy_to_host().tobytes()])
@@ -243,6 +246,12 @@ def test_both_machines_do_the_same_with_one_form_of_each() -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_both_machines_do_the_same(part: int, policy: str) -> None:
     agree(operations_of(part), part, policy)
+
+
+def test_all_programs_are_valid() -> None:
+    """Parses those of the nightly job, too."""
+    for part in range(PARTS):
+        verify(parse(program(operations_of(part), part)))
 
 
 def test_every_form_occurs_with_every_modifier() -> None:

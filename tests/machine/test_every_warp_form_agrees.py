@@ -12,9 +12,11 @@ from test_every_tensor_form_agrees import SPECS as TENSOR_SPECS
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.core.errors import DeviceTrap
-from warploom.isa.spec import FORMS, Operation, OpSpec, Unit
+from warploom.isa.spec import FORMS, Operation, Unit
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.reference.machine import ReferenceEngine
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
 
 STACK = ("alloca", "stacksave", "stackrestore")
 GONE = ("call", "ret", "trap", *STACK)
@@ -24,6 +26,14 @@ stand for, and what stops the kernel."""
 ELSEWHERE = ("wgmma", "tcgen05")
 """What `test_every_group_form_agrees` and `test_every_tensor_memory_form_agrees` are for."""
 
+ENDED = [
+    spec
+    for name in ("shfl", "vote")
+    for spec in FORMS[name]
+    if all(slot.name != "sync" for slot in spec.slots)
+]
+"""`shfl` and `vote` without `.sync`, which newer versions of PTX lack."""
+
 UNITS = (Unit.WARP, Unit.CONTROL, Unit.BARRIER, Unit.MATRIX)
 SPECS = [
     spec
@@ -31,15 +41,10 @@ SPECS = [
     for spec in forms
     if spec.unit in UNITS or spec.name in ("membar", "fence") or "query_cancel" in spec.syntax
     if spec.name not in (*GONE, *ELSEWHERE)
-    if spec not in TENSOR_SPECS
+    if spec not in (*TENSOR_SPECS, *ENDED)
     if spec.unit in UNITS or all(operand.type != "address" for operand in spec.operands)
 ]
 KERNELS = 8
-
-
-def has_ended(spec: OpSpec) -> bool:
-    """Returns true for `shfl` and `vote` without `.sync`, which newer versions of PTX lack."""
-    return spec.name in ("shfl", "vote") and all(slot.name != "sync" for slot in spec.slots)
 
 
 def add(kernel: Kernel, operation: Operation) -> None:
@@ -150,6 +155,11 @@ def _matrix(kernel: Kernel, operation: Operation) -> str:
     return "[%at]"
 
 
+def old_kernel(rng: random.Random) -> Kernel:
+    """Returns the kernel for a target and a version of PTX that have what newer ones lack."""
+    return kernel(rng, "sm_60", "6.3")
+
+
 def kernel(rng: random.Random, target: str = "sm_120a", version: str = "") -> Kernel:
     """Returns a kernel with random words in shared memory, for a target and a version of PTX that
     have all of these instructions."""
@@ -159,23 +169,34 @@ def kernel(rng: random.Random, target: str = "sm_120a", version: str = "") -> Ke
     return made
 
 
-@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
-def test_both_machines_do_the_same(part: int) -> None:
+def kernel_of(part: int) -> Kernel:
+    """Returns a kernel in which all forms of a part occur."""
     rng = random.Random(part)
-    made, specs = kernel(rng), [spec for spec in SPECS[part::KERNELS] if not has_ended(spec)]
-    for spec in sorted(specs, key=lambda spec: spec.name == "exit"):
+    made = kernel(rng)
+    for spec in sorted(SPECS[part::KERNELS], key=lambda spec: spec.name == "exit"):
         for operation in covering(spec, rng):
             add(made, operation)
-    assert_agreement(made, specs, part)
+    return made
+
+
+@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
+def test_both_machines_do_the_same(part: int) -> None:
+    assert_agreement(kernel_of(part), SPECS[part::KERNELS], part)
+
+
+def test_all_programs_are_valid() -> None:
+    """Parses those of the nightly job, too."""
+    for part in range(KERNELS):
+        verify(parse(kernel_of(part).text()))
 
 
 def test_both_machines_do_the_same_with_what_has_ended() -> None:
     rng = random.Random(0)
-    made, specs = kernel(rng, "sm_60", "6.3"), [spec for spec in SPECS if has_ended(spec)]
-    for spec in specs:
+    made = old_kernel(rng)
+    for spec in ENDED:
         for operation in covering(spec, rng):
             add(made, operation)
-    assert_agreement(made, specs, 0)
+    assert_agreement(made, ENDED, 0)
 
 
 MACHINES = (ReferenceEngine(), CompiledEngine())

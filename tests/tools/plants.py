@@ -39,6 +39,13 @@ def wrong_result() -> None:
     nodes["xor"] = nodes["or"]
 
 
+def wrong_reversal() -> None:
+    """Compiles the reversal of bits, which only `brev` does, as their inversion."""
+    compile_anew()
+    nodes: Any = terms.NODES
+    nodes["brev"] = nodes["not"]
+
+
 def missing_bounds_check() -> None:
     """Compiles accesses of memory without the check of their addresses."""
     compile_anew()

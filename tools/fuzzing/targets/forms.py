@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from functools import cache
 
 from form_families import FAMILIES
 
@@ -20,18 +21,26 @@ LONGEST = 12
 
 
 def generate(seed: int) -> Case:
-    """Returns the opcodes of a seed. Families come in turn, and in each the forms in a random order
-    until all have occurred, then in another one."""
-    names = sorted(FAMILIES)
-    number, which = divmod(seed, len(names))
-    family = FAMILIES[names[which]]
-    programs = -(-len(family.specs) // LONGEST)
-    lap, part = divmod(number, programs)
-    order = random.Random(lap).sample(family.specs, len(family.specs))
+    """Returns the opcodes of a seed. As many seeds as PROGRAMS, one after the other, have each form
+    once."""
+    lap, number = divmod(seed, PROGRAMS)
+    name, specs = _programs(lap)[number]
     rng = random.Random(seed)
-    opcodes = [family.draw(spec, rng).text for spec in order[part::programs]]
-    options = {"family": names[which], "seed": seed}
-    return Case("forms", "\n".join(opcodes), options, "agree_forms")
+    opcodes = [FAMILIES[name].draw(spec, rng).text for spec in specs]
+    return Case("forms", "\n".join(opcodes), {"family": name, "seed": seed}, "agree_forms")
+
+
+@cache
+def _programs(lap: int) -> list[tuple[str, list[OpSpec]]]:
+    """Returns programs in which each form occurs once, in a random order: each one's family and
+    forms."""
+    rng = random.Random(lap)
+    programs = list[tuple[str, list[OpSpec]]]()
+    for name, family in sorted(FAMILIES.items()):
+        specs = rng.sample(family.specs, len(family.specs))
+        starts = range(0, len(specs), LONGEST)
+        programs += [(name, specs[start : start + LONGEST]) for start in starts]
+    return rng.sample(programs, len(programs))
 
 
 def executed(seeds: Iterable[int]) -> set[OpSpec]:
@@ -39,6 +48,7 @@ def executed(seeds: Iterable[int]) -> set[OpSpec]:
     return {decode(opcode).spec for seed in seeds for opcode in str(generate(seed).content).split()}
 
 
+PROGRAMS = len(_programs(0))
 TARGETS = (Target("forms", generate, check, weight=4.0, seconds=600),)
 EVERY = {spec for family in FAMILIES.values() for spec in family.specs}
 """The forms of all families."""

@@ -27,7 +27,10 @@ SPACES = {
 WRITTEN_SPACES = {
     "space": ("global", "local", "param", "param::func", *SHARED),
 }
-ORDER = {"scope": ("cta", "cluster", "gpu", "sys")}
+ORDER = {"scope": ("cta", "cluster", "gpu", "sys"), "space": ("global", *SHARED)}
+VOLATILE = {"space": ("global", "local", *SHARED)}
+"""An access whose order is defined is to memory that threads share; ptxas also compiles volatile
+accesses to local memory."""
 L1_EVICTIONS = tuple(
     f"L1::{policy}"
     for policy in ("evict_normal", "evict_unchanged", "evict_first", "evict_last", "no_allocate")
@@ -75,7 +78,7 @@ def store(syntax: str, **choices: tuple[str, ...]) -> None:
 
 load("{.weak}{.space}")
 load("{.weak}{.space}.cop", cop=("ca", "cg", "cs", "lu", "cv"))
-load(".volatile{.space}")
+load(".volatile{.space}", **VOLATILE)
 load(".relaxed.scope{.space}", **ORDER)
 load(".acquire.scope{.space}", **ORDER)
 load(".mmio.relaxed.scope{.space}", scope=("sys",), space=("global",))
@@ -83,7 +86,7 @@ load("{.weak}.space{.cop}.nc", space=("global",), cop=("ca", "cg", "cs"))
 
 store("{.weak}{.space}")
 store("{.weak}{.space}.cop", cop=("wb", "cg", "cs", "wt"))
-store(".volatile{.space}")
+store(".volatile{.space}", **VOLATILE)
 store(".relaxed.scope{.space}", **ORDER)
 store(".release.scope{.space}", **ORDER)
 store(".mmio.relaxed.scope{.space}", scope=("sys",), space=("global",))

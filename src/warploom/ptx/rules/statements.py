@@ -27,7 +27,6 @@ from warploom.simt.schedule_layout import BARRIERS
 WARP = 32
 HINT = "L2::cache_hint"
 DISCARDING = (OpKind.ATOMIC, OpKind.MBARRIER)
-STRONG = ("volatile", "relaxed", "acquire", "release")
 
 
 def check_statement(scope: Scope, instruction: Instruction) -> None:
@@ -39,7 +38,6 @@ def check_statement(scope: Scope, instruction: Instruction) -> None:
     if kind is OpKind.BLOCK_BARRIER:
         check_barrier(scope, instruction)
     elif kind in (OpKind.LOAD, OpKind.STORE):
-        check_order(scope, instruction)
         check_passing(scope, instruction)
         check_elements(scope, instruction)
 
@@ -114,23 +112,6 @@ def check_barrier(scope: Scope, instruction: Instruction) -> None:
 
 def _sources(instruction: Instruction) -> tuple[Operand, ...]:
     return instruction.written[len(instruction.operation.spec.destinations) :]
-
-
-def check_order(scope: Scope, instruction: Instruction) -> None:
-    """Check that an access whose order is defined is to memory that threads share (PTX ISA, "ld",
-    "st": .relaxed, .acquire and .release for .global and .shared, .volatile for .local too)."""
-    operation = instruction.operation
-    space = Space((operation.modifiers["space"] or "generic").partition("::")[0])
-    allowed = (Space.GENERIC, Space.GLOBAL, Space.SHARED)
-    for name in STRONG:
-        if name not in operation.modifiers.values.values():
-            continue
-        if space not in allowed and not (name == "volatile" and space is Space.LOCAL):
-            message = (
-                f"`.{name}` is for memory that threads share, but .{space.value} memory is not "
-                "shared"
-            )
-            raise scope.error(message, instruction.span)
 
 
 def check_passing(scope: Scope, instruction: Instruction) -> None:
