@@ -186,6 +186,8 @@ __attribute__((constructor)) static void bridge_load(void) {
 /* Questions that need no Python, by the names of their functions. */
 enum { BRIDGE_OTHER, BRIDGE_INIT, BRIDGE_VERSION, BRIDGE_COUNT, BRIDGE_DEVICE, BRIDGE_POOL, BRIDGE_QUERY };
 
+enum { BRIDGE_NO_DEVICE = 100 }; /* CUDA_ERROR_NO_DEVICE, cudaErrorNoDevice */
+
 static const struct { const char *name; int8_t kind; } bridge_questions[] = {
     {"cuInit", BRIDGE_INIT},
     {"cuDriverGetVersion", BRIDGE_VERSION},
@@ -273,7 +275,7 @@ static int bridge_answers_foreign(int32_t index, const int64_t *arguments) {
     int follows = promised && (question == BRIDGE_COUNT || question == BRIDGE_DEVICE);
     if (!(begins || follows) || !bridge_is_foreign()) return 0;
     if (question == BRIDGE_INIT) {
-        if (arguments[0]) return 0;
+        if (arguments[0] || getenv("CUDA_VISIBLE_DEVICES")) return 0;
         atomic_store(&bridge_promised, index + 1);
     }
     return bridge_answer(question, arguments);
@@ -288,5 +290,8 @@ static int64_t bridge_call(int32_t index, const int64_t *arguments) {
     int refused = atomic_load(&bridge.ending) && !bridge_is_main_thread();
     int64_t code = refused ? bridge_end(index, arguments) : bridge_serve(index, arguments);
     atomic_fetch_sub(&bridge.calls, 1);
+    /* CUDA's runtime gives a number of devices with this error, too. */
+    int counts_none = code == BRIDGE_NO_DEVICE && bridge_question(index) == BRIDGE_COUNT;
+    if (counts_none && arguments[0]) *(int *)arguments[0] = 0;
     return code;
 }

@@ -2,7 +2,8 @@
 what fails: the tables of docs/drop-in.md and docs/pytorch.md.
 
     python tools/sampled_tests.py --sample 300 [--seed 1] [--results FILE] [--seconds 60]
-        [--device h100] [--only REGEX] [--again REGEX] -- ARGUMENT OF PYTEST ...
+        [--device h100] [--caching-allocator] [--only REGEX] [--again REGEX]
+        -- ARGUMENT OF PYTEST ...
 
 Tests run one after another in one process, each within a limit of processor time. After an error
 that CUDA calls sticky, and where a test takes the process with it or is out of time, the rest go on
@@ -181,6 +182,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60, help="what a test may take")
     parser.add_argument("--device", default="h100")
+    parser.add_argument("--caching-allocator", action="store_true", help="use PyTorch's own")
     parser.add_argument("--only", default="", help="tests whose names fit this expression")
     parser.add_argument("--again", help="repeat failures whose causes fit this expression")
     parser.add_argument("--results", type=Path, default=Path("sampled_tests.jsonl"))
@@ -195,7 +197,9 @@ def main() -> None:
         ]
         results.write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
     plan = {name: getattr(given, name) for name in ("sample", "seed", "seconds", "only")}
-    environment = environment_for(Settings(given.device, report="none"))
+    environment = environment_for(
+        Settings(given.device, report="none", caching_allocator=given.caching_allocator)
+    )
     environment[PLAN] = json.dumps({**plan, "results": str(results)})
     environment["PYTHONPATH"] += f":{Path(__file__).parent}"
     options = ["-p", Path(__file__).stem, "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]

@@ -32,6 +32,36 @@ def test_every_program_in_the_shell_finds_the_gpu(monkeypatch: pytest.MonkeyPatc
     assert "2080 Ti" in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("visible", "code", "count"),
+    [
+        ("0", 0, 1),
+        ("0,1", 0, 1),
+        ("GPU-6fd4a77d", 0, 1),
+        ("", 100, 0),
+        ("-1", 100, 0),
+        ("1,0", 100, 0),
+    ],
+)
+def test_the_device_can_be_hidden(
+    monkeypatch: pytest.MonkeyPatch, run_program: RunProgram, visible: str, code: int, count: int
+) -> None:
+    """CUDA C++ Programming Guide, "CUDA Environment Variables": devices from the first invalid one
+    on are hidden. 100 is CUDA_ERROR_NO_DEVICE and cudaErrorNoDevice."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    found = run_program([sys.executable, "-W", "ignore", "-c", COUNT_DEVICES])
+    assert found.stdout.split() == [str(code), str(code), str(count)], found.stderr
+
+
+COUNT_DEVICES = """
+import ctypes
+count = ctypes.c_int(7)
+print(ctypes.CDLL("libcuda.so.1").cuInit(0))
+print(ctypes.CDLL("libcudart.so.13").cudaGetDeviceCount(ctypes.byref(count)))
+print(count.value)
+"""
+
+
 def test_without_a_compiler_the_package_is_built_without_libraries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

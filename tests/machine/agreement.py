@@ -12,7 +12,7 @@ from random_texels import HEIGHT, WIDTH, textures
 from warploom.core.errors import DeadlockError, InstructionLimit, WarploomError
 from warploom.cost.fields import CostRecord
 from warploom.machine.compiled.engine import CompiledEngine
-from warploom.machine.faults.deadlock import SPINS
+from warploom.machine.faults.deadlock import LOOPS, SPINS
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.module_globals import ModuleGlobals
@@ -63,7 +63,7 @@ def outcome(
     try:
         tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
     except DeadlockError as error:
-        return [*error.groups]
+        return waiting(error)
     except WarploomError as error:
         return type(error)
     named = {variable.name for variable in module.variables}
@@ -72,10 +72,27 @@ def outcome(
     return memory.read(buffer.address, size), cells, texels, counts(tally)
 
 
+def waiting(error: DeadlockError) -> list[tuple[object, ...]]:
+    """Returns what the groups of a deadlock wait for, and where. Of a warp with lanes in endless
+    loops it is only which lanes these are, and which wait for reconvergence: the machines prove at
+    different moments that a loop is endless, since the reference compares dead registers, too."""
+    spinning = {(g.block, g.warp) for g in error.groups if g.waits_for in (SPINS, LOOPS)}
+    endless: dict[tuple[object, ...], set[int]] = {}
+    others: list[tuple[object, ...]] = []
+    for group in error.groups:
+        warp = group.block, group.warp
+        may_loop = group.waits_for in (SPINS, LOOPS) or group.waits_for.startswith("reconvergence")
+        if warp in spinning and may_loop:
+            endless.setdefault(warp, set()).update(group.lanes)
+        else:
+            others.append((*warp, group.lanes, group.line, group.waits_for))
+    return [*others, *((*warp, SPINS, *sorted(lanes)) for warp, lanes in endless.items())]
+
+
 def never_ends(compiled: Any, reference: Any) -> bool:
     """Returns true if the compiled engine has proven a loop endless that the reference machine ran
     to the limit: the reference compares dead registers, too."""
-    spins = isinstance(compiled, list) and any(g.waits_for == SPINS for g in compiled)
+    spins = isinstance(compiled, list) and any(SPINS in group for group in compiled)
     return spins and reference is InstructionLimit
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import uuid
 
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import check_device, started_by, state
@@ -28,6 +29,11 @@ STATIC_RUNTIME = (
     "docs/drop-in.md lists the supported clients."
 )
 
+HIDDEN = (
+    "The environment variable CUDA_VISIBLE_DEVICES hides the software GPU, which is device 0. "
+    "Remove the variable, or set it to 0."
+)
+
 _libraries: set[str] = set()
 """Names of libraries that have asked for tables."""
 
@@ -37,11 +43,27 @@ def init(flags: int) -> None:
     """Initializes the driver; only few entries work before."""
     if flags:
         raise DriverError(Result.INVALID_VALUE)
+    if not _is_visible():
+        raise DriverError(Result.NO_DEVICE, HIDDEN)
     first = not state.process
     state.initialise()
     started_by(registry.started)
     if first and session().reports:
         before_termination(session().report_once)
+
+
+def _is_visible() -> bool:
+    """Returns whether CUDA_VISIBLE_DEVICES, as it is in the process's environment now, begins with
+    the device: its number 0, or `GPU-` and a prefix of its UUID (CUDA C++ Programming Guide, "CUDA
+    Environment Variables"). An empty list, and one that begins with what is no device, hide it."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    shown: bytes | None = getenv(b"CUDA_VISIBLE_DEVICES")
+    if shown is None:
+        return True
+    first = shown.decode(errors="replace").partition(",")[0].strip()
+    identifier = f"GPU-{uuid.UUID(bytes=uuid_bytes())}"
+    return first == "0" or (len(first) > len("GPU-") and identifier.startswith(first))
 
 
 @entry("cuDriverGetVersion")
@@ -82,12 +104,12 @@ def device_name(name: int, capacity: int, device: int) -> None:
 
 
 @entry("cuDeviceGetUuid", "cuDeviceGetUuid_v2")
-def device_uuid(uuid: int, device: int) -> None:
+def device_uuid(target: int, device: int) -> None:
     """Writes an identifier that is always the same for a product."""
     check_device(device)
-    if not uuid:
+    if not target:
         raise DriverError(Result.INVALID_VALUE)
-    ctypes.memmove(uuid, uuid_bytes(), 16)
+    ctypes.memmove(target, uuid_bytes(), 16)
 
 
 def uuid_bytes() -> bytes:

@@ -243,8 +243,13 @@ def _result(
 def _check_devices(name: str, call: Call, args: tuple[Any, ...]) -> None:
     """Raises the error of a GPU, which has no access to the host's tensors, where an operator has
     both kinds and does not copy. A CUDA tensor can have indices on the host."""
-    if name in COPIES or (name in TAKES_HOST_INDICES and args[0].is_cuda):
+    takes_indices = name in TAKES_HOST_INDICES
+    if name in COPIES or (takes_indices and args[0].is_cuda):
         return
+    if takes_indices:
+        raise RuntimeError(
+            "indices should be either on cpu or on the same device as the indexed tensor (cpu)"
+        )
     raise RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices,"
         f" {call.device[0].device} and {call.host[0].device}! (when computing {name})"

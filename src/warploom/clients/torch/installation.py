@@ -43,6 +43,8 @@ def prepare_device() -> None:
 def replace_operators() -> None:
     """Registers the functions that compute ATen's operators for CUDA tensors."""
     from warploom.clients.torch.host_operators import host_operator
+    from warploom.clients.torch.layouts import arranged
+    from warploom.clients.torch.nondeterminism import checked
     from warploom.clients.torch.selection import KEYS, host_computed
     from warploom.clients.torch.substitutes import cuda_only
 
@@ -50,7 +52,9 @@ def replace_operators() -> None:
         library = torch.library.Library("aten", "IMPL", key)
         _libraries.append(library)
         for name, operator in host_computed(key):
-            library.impl(name.removeprefix("aten::"), host_operator(name, operator), key)
+            function = arranged(name, host_operator(name, operator))
+            function = checked(name, operator, function)
+            library.impl(name.removeprefix("aten::"), function, key)
         if key == "CUDA":
             for name, function in cuda_only():
                 library.impl(name.removeprefix("aten::"), function, key)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from warploom.clients.torch.layouts import by_rows_of_heads
 from warploom.clients.torch.selection import overload
 
 Tensor = torch.Tensor
@@ -189,7 +190,7 @@ def efficient_attention(
     attention = _cpu_attention("")
     result, sums = attention(query, key, value, 0.0, is_causal, attn_mask=bias, scale=scale)
     seed, offset = (query.new_zeros((), dtype=torch.int64) for _ in range(2))
-    return result, sums, seed, offset
+    return by_rows_of_heads(result), sums, seed, offset
 
 
 def efficient_attention_backward(*args: Any, scale: float | None = None) -> tuple[Any, ...]:
