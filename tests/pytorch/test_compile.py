@@ -51,3 +51,17 @@ def test_dropout_of_a_compiled_function_keeps_its_share():
 
     kept = drop(torch.ones(100_000, device="cuda"))
     assert abs((kept != 0).float().mean().item() - 0.75) < 5 * 0.0014
+
+
+def test_results_have_the_strides_that_compiled_code_asserts():
+    """Inductor gives a 1x1 convolution channels last, and has attention's rows of heads."""
+    torch.manual_seed(0)
+    convolve = nn.Conv2d(16, 32, 1, bias=False).cuda()
+    x = torch.randn(2, 16, 8, 8, device="cuda")
+    padded = torch.compile(lambda x: nn.functional.pad(convolve(x), (2, 2)))
+    torch.testing.assert_close(padded(x), nn.functional.pad(convolve(x), (2, 2)))
+    q = torch.randn(2, 8, 9, 32, device="cuda")
+    attend = nn.functional.scaled_dot_product_attention
+    with nn.attention.sdpa_kernel(nn.attention.SDPBackend.EFFICIENT_ATTENTION):
+        compiled = torch.compile(lambda q: attend(q, q, q) + 1)
+        torch.testing.assert_close(compiled(q), attend(q, q, q) + 1)

@@ -7,29 +7,23 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._prims_common import suggest_memory_format
 
 Function = Callable[..., Any]
+
+CONTIGUOUS = ("aten::convolution", "aten::convolution_backward")
+"""Operators whose results are contiguous whatever their arguments are, since cuDNN is left out."""
 
 
 def arranged(name: str, function: Function) -> Function:
     """Returns the function that computes an operator, with the memory format of its CUDA kernel."""
-    return _convolution(function) if name == "aten::convolution" else function
+    if name not in CONTIGUOUS:
+        return function
 
-
-def _convolution(function: Function) -> Function:
-    """Returns a convolution whose result has channels last if its input or its weight has, and is
-    contiguous otherwise. The CPU's kernel also takes a 1x1 weight, in which both formats are the
-    same, for one with channels last."""
-
-    def compute(tensor: torch.Tensor, weight: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        result = function(tensor, weight, *args, **kwargs)
-        formats = [suggest_memory_format(one) for one in (tensor, weight)]
-        chosen = next(
-            (one for one in formats if one is not torch.contiguous_format),
-            torch.contiguous_format,
-        )
-        return result.contiguous(memory_format=chosen)
+    def compute(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if isinstance(result, torch.Tensor):
+            return result.contiguous()
+        return tuple(one if one is None else one.contiguous() for one in result)
 
     return compute
 
