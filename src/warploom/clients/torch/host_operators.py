@@ -7,6 +7,7 @@ read here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -148,8 +149,7 @@ def _compute_or_capture(
 ) -> Any:
     """Returns the results of an operator, as a node of the graph that captures the current stream.
 
-    Nothing is written until the graph is launched; results have the sizes of now. The node keeps
-    the tensors, so that their memory is not used for others.
+    Nothing is written until the graph is launched; results have the sizes of now.
     """
     stream: int = torch.cuda.current_stream().cuda_stream
     capture = capture_of(stream)
@@ -168,16 +168,62 @@ def _compute_or_capture(
         # A tensor that got its size from the operator had no elements before.
         if tensor.shape == elements.shape:
             host_view(tensor).copy_(elements)
-
-    def replay() -> None:
-        with torch._C.DisableTorchFunction(), torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
-            again = _compute(schema, operator, args, kwargs)
-            for tensor, elements in zip(tensors_in(results), tensors_in(again), strict=True):
-                if tensor is not elements:
-                    host_view(tensor).copy_(host_view(elements))
-
-    capture.add(stream, Task(Kind.HOST, replay))
+    capture.add(stream, Task(Kind.HOST, CapturedCall.of(schema, operator, args, kwargs, results)))
     return results
+
+
+@dataclass(frozen=True)
+class CapturedCall:
+    """A call of an operator in a graph, on the memory that its tensors had when it was captured:
+    `outputs` are views of `out=` arguments, `results` of tensors that the operator gave. `kept` are
+    the tensors whose memory would be freed otherwise: PyTorch's allocator retains the memory of a
+    graph, and gives a part to another tensor of the graph only if the first is needed no more."""
+
+    schema: Schema
+    operator: Any
+    args: list[Any]
+    named: dict[str, Any]
+    outputs: dict[str, Any]
+    results: list[Any]
+    kept: object
+
+    @staticmethod
+    def of(
+        schema: Schema, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], results: Any
+    ) -> CapturedCall:
+        """Returns the call with these arguments, which has given `results`."""
+        call = Call()
+        given = [call.converted(value) for value in args]
+        _convert_numbers(schema, given)
+        named = {key: call.converted(value) for key, value in kwargs.items()}
+        outputs = {key: value for key, value in named.items() if key in schema.outputs}
+        own = tensors_in(results) if None in schema.returned else []
+        retains = "PYTORCH_NO_CUDA_MEMORY_CACHING" not in os.environ
+        kept = None if retains else (args, kwargs, results)
+        views = [host_view(one) for one in own]
+        return CapturedCall(schema, operator, given, named, outputs, views, kept)
+
+    def __call__(self) -> None:
+        """Computes the operator again."""
+        with torch._C.DisableTorchFunction(), torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
+            scratch = {key: _scratch(views) for key, views in self.outputs.items()}
+            result = _run(self.schema, self.operator, self.args, {**self.named, **scratch})
+            for key, views in self.outputs.items():
+                _copy(views, scratch[key])
+            if self.results:
+                _copy(self.results, result)
+
+
+def _scratch(views: Any) -> Any:
+    """Returns copies of tensors, for an operator to write into and to resize."""
+    return [_scratch(one) for one in views] if isinstance(views, list) else views.clone()
+
+
+def _copy(targets: Any, sources: Any) -> None:
+    """Copies elements of tensors to others, unless these are views of the same memory."""
+    for target, source in zip(tensors_in(targets), tensors_in(sources), strict=True):
+        if target.data_ptr() != source.data_ptr():
+            target.copy_(source)
 
 
 def check_for_faults() -> None:
