@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
 from io import StringIO
@@ -47,6 +48,12 @@ def kernel(tmp_path: Path) -> Path:
 def test_the_version(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = called(capsys, monkeypatch, "--version")
     assert (code, out) == (0, f"warploom {wl.__version__}\n")
+
+
+def test_the_module_is_the_command() -> None:
+    command = [sys.executable, "-m", "warploom", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"warploom {wl.__version__}\n"
 
 
 def test_help_is_short_and_in_groups(
