@@ -10,7 +10,7 @@ from warploom.machine.reference.control import CONTROL
 from warploom.machine.reference.warp import EXECUTE
 
 DECLARED = {spec.kind for forms in FORMS.values() for spec in forms}
-HIDDEN = {OpKind.WARP_GROUP_BARRIER, OpKind.ABSENT}
+HIDDEN = {OpKind.WARP_GROUP_BARRIER, OpKind.REGISTER_WAIT, OpKind.ABSENT}
 """The first has no syntax: a barrier that is put after each wait for products of a warp group. The
 second has no syntax that runs: what a module is refused for."""
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.core.errors import MemoryFault, WarploomError
+from warploom.core.errors import DeadlockError, MemoryFault, WarploomError
 
 ENGINES = ("reference", "compiled")
 
@@ -71,8 +71,8 @@ def test_registers_that_are_there(engine: str, consumer: int, released: int, dir
 @pytest.mark.parametrize(
     ("consumer", "released", "directives", "message"),
     [
-        (240, 40, BOUNDS, r"need 66,560 registers, but the block has 64,512"),
-        (184, 24, ".maxnreg 128", r"need 50,176 registers, but the block has 49,152"),
+        (240, 40, BOUNDS, r"wait for 240 registers per thread(.|\n)* 168 registers for each"),
+        (184, 24, ".maxnreg 128", r"wait for 184 registers per thread(.|\n)* 128 registers for"),
         (f"240; {INC} 160", 24, BOUNDS, r"setmaxnreg\.inc.* 160 in a warp whose threads have 240"),
         (240, 176, BOUNDS, r"setmaxnreg\.dec.* 176 in a warp whose threads have 168"),
     ],
@@ -86,3 +86,62 @@ def test_registers_that_are_not(
     assert 'PTX ISA, "setmaxnreg"' in str(caught.value)
     assert "kernel.ptx:" in str(caught.value)
     assert not isinstance(caught.value, MemoryFault) or caught.value.kind
+
+
+LATER = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out) .maxntid 384 .minnctapersm 1
+{
+    .reg .b32 %t, %n; .reg .b64 %out, %at; .reg .pred %p;
+    ld.param.u64 %out, [out]; mov.u32 %t, %tid.x;
+    mov.u32 %n, 0;
+    setp.lt.u32 %p, %t, 128;
+    @!%p bra OTHERS;
+AGAIN:
+    setmaxnreg.inc.sync.aligned.u32 256;
+    BEFORE
+    setmaxnreg.dec.sync.aligned.u32 40;
+    bar.sync 0;
+    add.u32 %n, %n, 1;
+    setp.lt.u32 %p, %n, 3;
+    @%p bra AGAIN;
+    bra.uni JOIN;
+OTHERS:
+    BETWEEN
+    setmaxnreg.dec.sync.aligned.u32 112;
+    bar.sync 0;
+    setmaxnreg.inc.sync.aligned.u32 224;
+    add.u32 %n, %n, 1;
+    setp.lt.u32 %p, %n, 3;
+    @%p bra OTHERS;
+JOIN:
+    mul.wide.u32 %at, %t, 4; add.u64 %at, %at, %out; st.global.u32 [%at], %t;
+    ret;
+}
+"""
+"""One group takes registers that two others release, three times: 256 + 2 * 112 and 40 + 2 * 224
+are at most 3 * 168."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("schedule", ["converge", "fair", "random", "adversarial"])
+@pytest.mark.parametrize("between", ["", "bar.sync 1, 256;", "nanosleep.u32 100;"])
+def test_a_warp_waits_for_registers(engine: str, schedule: str, between: str) -> None:
+    """As in Triton's warp specialization: a request may come before the release."""
+    text = LATER.replace("BEFORE", "").replace("BETWEEN", between)
+    out = np.zeros(384, np.uint32)
+    gpu = wl.Device("h100", engine=engine, schedule=schedule, seed=1)
+    gpu.compile(text, "ptx")["k"][1, 384](out)
+    assert np.array_equal(out, np.arange(384))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_registers_that_are_released_too_late(engine: str) -> None:
+    """The others release theirs behind a barrier that the waiting group has not reached."""
+    text = LATER.replace("BEFORE", "bar.sync 2;").replace("BETWEEN", "bar.sync 2;")
+    gpu = wl.Device("h100", engine=engine)
+    kernel = gpu.compile(text, "ptx")["k"]
+    with pytest.raises(DeadlockError, match="wait for 256 registers per thread, which other warps"):
+        kernel[1, 384](np.zeros(384, np.uint32))

@@ -130,6 +130,7 @@ class OpKind(Enum):
     BLOCK_BARRIER = "block barrier", _BARRIER, _HARDWARE_BARRIER
     CLUSTER_BARRIER = "cluster barrier", _BARRIER, _HARDWARE_BARRIER | Needs.CLUSTER_BARRIER
     WARP_GROUP_BARRIER = "warp group barrier", _BARRIER, Needs.RESUMPTION
+    REGISTER_WAIT = "register wait", _BARRIER, Needs.RESUMPTION
     WARP_BARRIER = "warp barrier", _BLOCK_END
     SHUFFLE = "shuffle", Effect.WRITES_PREDICATE
     VOTE = "vote", Effect.NONE

@@ -41,7 +41,11 @@ from warploom.program.flat import Flat
 from warploom.program.inlining import retained_functions
 from warploom.program.program import InlinedCopy, Site
 from warploom.program.services import service_function
-from warploom.program.warp_groups import group_barrier_after
+from warploom.program.warp_groups import (
+    group_barrier_after,
+    register_wait_after,
+    requests_registers,
+)
 from warploom.ptx.module import Function, Label, Module, Targets, Variable
 from warploom.ptx.rename import Renaming
 
@@ -174,7 +178,8 @@ class _Inliner:
         """Adds an instruction of a function to the current part: A call is inlined or retained;
         `alloca` and its kin are lowered; the `ret` of a callee, inlined or not, becomes a branch to
         the end of its body; a wait for warp group products gets a barrier of the warp group after
-        it. Others are added as they are, with addresses of functions as numbers."""
+        it, and a request of registers a wait for them. Others are added as they are, with addresses
+        of functions as numbers."""
         if instruction.operation.kind is OpKind.CALL:
             self._call(instruction, site, frame)
         elif instruction.operation.has(Effect.MOVES_STACK):
@@ -187,6 +192,8 @@ class _Inliner:
             if instruction.operation.kind is OpKind.GROUP_WAIT:
                 # A wait of a warp group ends when all of its four warps have executed it.
                 self.flat.add(group_barrier_after(instruction), site, hidden=True)
+            if requests_registers(instruction):
+                self.flat.add(register_wait_after(instruction), site, hidden=True)
 
     def _with_addresses(self, instruction: Instruction) -> Instruction:
         """Returns an instruction with operands that name functions replaced by the addresses of

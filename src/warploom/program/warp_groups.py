@@ -23,6 +23,7 @@ from warploom.isa.instruction import (
     flatten_operands,
 )
 from warploom.isa.kinds import OpKind
+from warploom.isa.ops.barrier import REGISTER_WAIT
 from warploom.isa.ops.wgmma import (
     GROUP_BARRIER,
     GroupProduct,
@@ -78,6 +79,18 @@ def group_barrier_after(wait: Instruction) -> Instruction:
     since the wait ends when all four warps have executed it."""
     operands = (Immediate(BARRIERS), Immediate(GROUP_THREADS))
     return replace(wait, operation=GROUP_BARRIER, operands=operands)
+
+
+def requests_registers(instruction: Instruction) -> bool:
+    """Returns whether an instruction requests registers of its block (`setmaxnreg.inc`)."""
+    operation = instruction.operation
+    is_count = operation.kind is OpKind.REGISTER_COUNT
+    return is_count and operation.modifiers["action"] == "inc"
+
+
+def register_wait_after(request: Instruction) -> Instruction:
+    """Returns the wait for registers that follows a request of registers."""
+    return replace(request, operation=REGISTER_WAIT, operands=())
 
 
 def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from warploom.simt.lane_counts import count_lanes, first_lane, jitable
 from warploom.simt.records import Words
+from warploom.simt.register_pool import take_requested
 from warploom.simt.schedule_layout import (
     BARRIER_WAIT,
     BARRIERS,
@@ -22,6 +23,7 @@ from warploom.simt.schedule_layout import (
     ENDED,
     FROM_TABLE,
     GROUP_WARPS,
+    REGISTER_WAIT,
     RUNNABLE,
     TURN_END,
     Plan,
@@ -60,11 +62,32 @@ def complete_full_barriers(plan: Plan, states: Words, tables: Words, first_warp:
         release(plan, states, tables, first_warp, barrier)
         return RUNNABLE
     released = 0
+    if plan.launch_registers > 0:
+        released += release_with_registers(plan, states, tables, first_warp)
     for number in range(BARRIERS + plan.warps // GROUP_WARPS):
         released += complete_barrier_if_full(plan, states, tables, first_warp, number)
     if released > 0:
         return RUNNABLE
     return TURN_END if ready_warps > 0 else BLOCKED
+
+
+@jitable
+def release_with_registers(plan: Plan, states: Words, tables: Words, first_warp: int) -> int:
+    """Makes those warps of a block runnable that wait for registers (`setmaxnreg.inc`) which other
+    warps have released, in the order of their numbers; returns how many."""
+    released = 0
+    for warp in range(first_warp, first_warp + plan.warps):
+        state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)
+        as_a_whole = state.status == BARRIER_WAIT and state.barrier == REGISTER_WAIT
+        waits = as_a_whole
+        if state.status not in (BARRIER_WAIT, ENDED):
+            waits = lanes_at_barrier(table, REGISTER_WAIT) > 0
+        if waits and take_requested(plan, states, first_warp, warp):
+            if not as_a_whole:
+                release_barrier(table, REGISTER_WAIT, 0)
+            state.status = RUNNABLE
+            released += 1
+    return released
 
 
 @jitable
@@ -94,7 +117,10 @@ def complete_barrier_if_full(
     """Releases the threads at one barrier, and returns 1, if exactly as many have arrived (waiting,
     or by `bar.arrive`, also of warps that have ended since) as it awaits: the greatest thread count
     that an arrival named, else all live threads of the block. Returns 0 if not, or if none has
-    arrived."""
+    arrived. Of REGISTER_WAIT it releases the warps whose registers are there
+    (`release_with_registers`)."""
+    if barrier == REGISTER_WAIT:
+        return release_with_registers(plan, states, tables, first_warp)
     arrived, expected, live_threads = 0, 0, 0
     for warp in range(first_warp, first_warp + plan.warps):
         state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)

@@ -1,10 +1,8 @@
 """Records and checks the register counts that the warps of a block set by `setmaxnreg` (PTX ISA,
 "setmaxnreg").
 
-A block has the registers that its warps were launched with; a warp that increases its count gets
-registers that other warps have released. On hardware it waits for them. Here it does not wait: once
-every warp of the block has set a count, their sum is checked against the block's registers, as a
-warp would wait forever if the sum were larger.
+A block has the registers that its warps were launched with. A warp that increases its count gets
+registers that other warps have released; as long as there are too few, it waits.
 """
 
 from __future__ import annotations
@@ -16,45 +14,64 @@ from warploom.simt.schedule_layout import Plan, WarpState
 FAULT = 60
 """The number of the fault in `machine.faults.fault_errors.FaultKind`."""
 
-HAS_LESS, HAS_MORE, BEYOND_BLOCK = 1, 2, 3
-"""Error codes: a warp decreases its count to more registers than it has, or increases it to fewer,
-or the warps together have more than the block."""
+HAS_LESS, HAS_MORE = 1, 2
+"""Error codes: a warp decreases its count to more registers than it has, or increases it to
+fewer."""
 
 CODE_AT = 32
 """Position of the error code in the result of `set_registers`. The bits below hold the previous
-registers per thread or, for BEYOND_BLOCK, the sum over the warps of their registers per thread."""
+registers per thread."""
+
+REQUESTED_AT = 32
+"""Position in `WarpState.registers` of the count that a warp waits for, 0 if it does not wait; the
+bits below hold the count that it has, 0 if it is that of the launch."""
+
+HELD = (1 << REQUESTED_AT) - 1
 
 
 @jitable
 def set_registers(plan: Plan, states: Words, warp: int, count: int, grows: int) -> int:
-    """Sets the registers per thread of a warp to `count` in its state; returns 0 or an error (above
-    CODE_AT, with a count below it): `setmaxnreg.inc` to fewer registers than it has (that count),
-    `.dec` to more, or, once each warp of the block has set a count, a sum over warps above that at
-    launch (the sum).
+    """Sets the registers per thread of a warp to `count` in its state, or requests them if the
+    block has too few left; returns 0 or an error (above CODE_AT, with the previous count below it):
+    `setmaxnreg.inc` to fewer registers than the warp has, or `.dec` to more.
 
-    `states` are the states of the block's warps; `grows` is 1 for `setmaxnreg.inc`. The count is
-    stored even if it makes the block's sum too large. Does nothing, and returns 0, if the kernel's
-    directives give no register count: `setmaxnreg` may have no effect then.
+    `states` are the states of the block's warps; `grows` is 1 for `setmaxnreg.inc`. Does nothing,
+    and returns 0, if the kernel's directives give no register count: `setmaxnreg` may have no
+    effect then.
     """
     launched = plan.launch_registers
     if launched == 0:
         return 0
     state = WarpState(states, 0, warp)
-    before = state.registers
+    before = state.registers & HELD
     if before == 0:
         before = launched
     if grows and before > count:
         return int(HAS_MORE << CODE_AT | before)
     if not grows and before < count:
         return int(HAS_LESS << CODE_AT | before)
-    state.registers = count
-    total = 0
-    for other_warp in range(plan.warps):
-        # A warp that has set no count yet may still release registers.
-        registers = WarpState(states, 0, other_warp).registers
-        if registers == 0:
-            return 0
-        total += registers
-    if total > launched * plan.warps:
-        return int(BEYOND_BLOCK << CODE_AT | total)
+    if grows:
+        state.registers = before | count << REQUESTED_AT
+        take_requested(plan, states, 0, warp)
+    else:
+        state.registers = count
     return 0
+
+
+@jitable
+def take_requested(plan: Plan, states: Words, first_warp: int, warp: int) -> bool:
+    """Gives a warp of a block the registers that it has requested, if other warps hold so few that
+    they are there; returns whether it waits for none now. `first_warp` is the index of the block's
+    first warp in `states`."""
+    requested = WarpState(states, 0, warp).registers >> REQUESTED_AT
+    if requested == 0:
+        return True
+    total = requested
+    for other in range(first_warp, first_warp + plan.warps):
+        if other != warp:
+            held = WarpState(states, 0, other).registers & HELD
+            total += held if held > 0 else plan.launch_registers
+    if total > plan.launch_registers * plan.warps:
+        return False
+    WarpState(states, 0, warp).registers = requested
+    return True

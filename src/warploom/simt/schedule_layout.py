@@ -99,11 +99,17 @@ class WarpState(WordRecord):
     arrivals: Annotated[Words, ALL_BARRIERS]  # threads that arrived without waiting (`bar.arrive`)
     awaited: Annotated[Words, ALL_BARRIERS]  # the thread counts that they named
     cluster_arrived: int  # lanes that have arrived at the current phase of the cluster barrier
-    registers: int  # per thread, set by `setmaxnreg` (`simt.register_pool`), or 0
+    # Per thread, set by `setmaxnreg`, or 0; from REQUESTED_AT on those that it waits for
+    # (`simt.register_pool`).
+    registers: int
 
 
 CLUSTER_BARRIER = ALL_BARRIERS
 """The barrier number of `barrier.cluster`."""
+
+REGISTER_WAIT = ALL_BARRIERS + 1
+"""The barrier number of warps that wait for registers (`setmaxnreg.inc`); in place of a number of
+threads, they have that of the registers per thread."""
 
 EMPTY_SLOT, ENDED_BLOCK, FREED_SLOT = NONE, -3, -4
 """Values of a slot without a running block: EMPTY_SLOT, no block has run there; ENDED_BLOCK, its

@@ -7,7 +7,7 @@ on machines whose accesses take effect in program order it changes no value.
 from __future__ import annotations
 
 from warploom.isa.kinds import OpKind
-from warploom.isa.spec import Since, Unit, declare
+from warploom.isa.spec import Modifiers, Operation, OpSpec, Since, Unit, declare
 
 SCOPES = ("cta", "cluster", "gpu", "sys")
 SYNC_DOC = "waits at barrier a until b threads have arrived   PTX ISA: bar, barrier"
@@ -163,3 +163,18 @@ declare(
     doc="changes the maximum number of registers per thread   PTX ISA: setmaxnreg",
     action=("inc", "dec"),
 )
+REGISTER_WAIT = Operation(
+    "setmaxnreg.wait",
+    OpSpec(
+        "setmaxnreg",
+        "setmaxnreg.wait",
+        (),
+        (),
+        Unit.BARRIER,
+        OpKind.REGISTER_WAIT,
+        None,
+        "waits for the registers that the warp has requested",
+    ),
+    Modifiers({"wait": "wait"}),
+)
+"""Stands hidden behind each `setmaxnreg.inc`, and in no table."""

@@ -26,7 +26,14 @@ from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import is_reducing_barrier, sources
-from warploom.simt.schedule_layout import BARRIERS, CLUSTER_BARRIER, GROUP_WARPS, WarpState
+from warploom.simt.register_pool import REQUESTED_AT
+from warploom.simt.schedule_layout import (
+    BARRIERS,
+    CLUSTER_BARRIER,
+    GROUP_WARPS,
+    REGISTER_WAIT,
+    WarpState,
+)
 from warploom.simt.warp_table import WarpTable
 
 BAD_BARRIER = 7
@@ -93,6 +100,9 @@ class BarrierCode:
         if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
             self._end_in_cluster(copy, block, index, instruction, on)
             return
+        if instruction.operation.kind is OpKind.REGISTER_WAIT:
+            self._end_with_registers(copy, block, index)
+            return
         number, threads = self._operands(index, instruction, on)
         if "arrive" in instruction.operation.modifiers:
             self._store_operands(number, threads)
@@ -131,8 +141,8 @@ class BarrierCode:
         """Emits the cluster's barrier at the end of a basic block. An arrival adds the lanes to
         `cluster_arrived` in the warp's state and jumps to the next block. So does a wait that every
         thread of the cluster has arrived for (without a store); else (`must_wait`) its lanes leave
-        the function as waiting: the active ones in the divergent copy (`_wait`), else the whole
-        warp. Both are first reported to observers and the detector as arrivals."""
+        the function as waiting (`_wait_if`). Both are first reported to observers and the detector
+        as arrivals."""
         b, frame, following = self.b, self.frame, block.successors[-1]
         self._record_arrival(index, on, I64(CLUSTER_BARRIER), I64(0))
         if "arrive" in instruction.operation.modifiers:
@@ -140,12 +150,35 @@ class BarrierCode:
             b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)
             self.control.edges.jump(copy, following, block.index)
             return
+        self._wait_if(copy, block, index, self.clusters.must_wait(on), I64(CLUSTER_BARRIER), I64(0))
+
+    def _end_with_registers(self, copy: Copy, block: ProgramBlock, index: int) -> None:
+        """Emits the wait for registers at the end of a basic block, which ends at once for a warp
+        whose request could be met (`simt.register_pool`)."""
+        registers = self.frame.get(self.frame.context.state(WarpState.registers))
+        requested = self.b.lshr(registers, I64(REQUESTED_AT))
+        must_wait = self.b.icmp_unsigned("!=", requested, I64(0))
+        self._wait_if(copy, block, index, must_wait, I64(REGISTER_WAIT), requested)
+
+    def _wait_if(
+        self,
+        copy: Copy,
+        block: ProgramBlock,
+        index: int,
+        must_wait: Value,
+        number: Value,
+        threads: Value,
+    ) -> None:
+        """Emits the end of a basic block at which lanes leave the function as waiting at barrier
+        `number` if `must_wait` (an i1) holds: the active ones in the divergent copy, else the whole
+        warp. Otherwise code jumps to the next block. `threads` are those that the barrier awaits
+        (0: all), or the registers per thread that a warp awaits."""
+        b, frame, following = self.b, self.frame, block.successors[-1]
         waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
-        b.cbranch(self.clusters.must_wait(on), waits, passes)
+        b.cbranch(must_wait, waits, passes)
         with b.goto_block(passes):
             self.control.edges.jump(copy, following, block.index)
         b.position_at_end(waits)
-        number, threads = I64(CLUSTER_BARRIER), I64(0)
         if copy is Copy.DIVERGENT:
             self._wait(index, number, threads, following)
         else:

@@ -1,5 +1,5 @@
-"""Emits `setmaxnreg`: sets a warp's number of registers per thread, and faults if `inc` lowers or
-`dec` raises it, or if its block's warps then have more than at launch (`simt.register_pool`)."""
+"""Emits `setmaxnreg`: sets or requests a warp's number of registers per thread, and faults if `inc`
+lowers or `dec` raises it (`simt.register_pool`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from warploom.simt.register_pool import FAULT
 
 
 def emit_register_count(frame: Frame, index: int, instruction: Instruction, on: Value) -> None:
-    """Emits a `setmaxnreg`, if `on` has lanes: the call `set_registers`, which sets the warp's
-    registers per thread, and a fault if that returns an error: `inc` to fewer registers, `dec` to
-    more, or the block's warps together have more than at launch.
-    """
+    """Emits a `setmaxnreg`, if `on` has lanes: the call `set_registers`, which sets or requests the
+    warp's registers per thread, and a fault if that returns an error: `inc` to fewer registers, or
+    `dec` to more."""
     lanes, b = frame.lanes, frame.lanes.b
     count = instruction.operands[0]
     assert isinstance(count, Immediate)

@@ -22,7 +22,14 @@ from warploom.program.accesses import accesses
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
 from warploom.simt.member_masks import synced_lanes
-from warploom.simt.schedule_layout import BARRIER_WAIT, BARRIERS, CLUSTER_BARRIER, ENDED, WarpState
+from warploom.simt.schedule_layout import (
+    BARRIER_WAIT,
+    BARRIERS,
+    CLUSTER_BARRIER,
+    ENDED,
+    REGISTER_WAIT,
+    WarpState,
+)
 from warploom.simt.warp_table import AT_BARRIER, AT_SYNC, NONE, Split, WarpTable
 
 Words = npt.NDArray[np.int64]
@@ -160,8 +167,10 @@ def _awaited_members(table: WarpTable, members: int) -> str:
 
 def _awaited_at_barrier(barrier: int, threads: int) -> str:
     """Returns the text for what lanes await at a barrier: `threads` threads of the block (0: all);
-    all threads of the cluster for the number CLUSTER_BARRIER, or the other warps of the warp group
-    for other numbers from BARRIERS on."""
+    all threads of the cluster for the number CLUSTER_BARRIER, registers for REGISTER_WAIT, or the
+    other warps of the warp group for other numbers from BARRIERS on."""
+    if barrier == REGISTER_WAIT:
+        return f"{threads} registers per thread, which other warps have not released"
     if barrier == CLUSTER_BARRIER:
         return "all remaining threads of the cluster (cluster barrier)"
     if barrier >= BARRIERS:
@@ -218,10 +227,22 @@ def deadlock_error(
     # Only loops that cannot end at all; one lane that waits for something makes it a deadlock.
     endless = bool(groups) and all(group.waits_for == LOOPS for group in groups)
     title, advice = ("endless loop", END_LOOPS) if endless else ("deadlock", FIND_WAITS)
+    if any(lanes.barrier == REGISTER_WAIT for lanes in waiting):
+        advice = _register_advice(launch)
     return DeadlockError(
         f"{title} in kernel {program.title}: no remaining thread can make progress\n{text}\n"
         f"    {advice}",
         groups,
+    )
+
+
+def _register_advice(launch: Launch) -> str:
+    """Returns what to do about warps that wait for registers."""
+    return (
+        'PTX ISA, "setmaxnreg": a warp waits until other warps have released enough registers. The '
+        f"block was launched with {launch.registers} registers for each thread of its "
+        f"{launch.warps_per_block} warps: request fewer registers in one warpgroup, or release "
+        "more in another."
     )
 
 

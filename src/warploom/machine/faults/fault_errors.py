@@ -39,7 +39,7 @@ from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.simt import register_pool
 from warploom.simt.product_groups import CAPACITY
-from warploom.simt.register_pool import BEYOND_BLOCK, CODE_AT, HAS_LESS
+from warploom.simt.register_pool import CODE_AT, HAS_LESS
 
 ACCESS_NOUNS = {
     **dict.fromkeys((OpKind.COPY, OpKind.COPY_ARRIVE, OpKind.BULK_COPY), "copy"),
@@ -287,24 +287,13 @@ def _members_message(fault: Fault, program: Program, at: str) -> str | None:
 
 
 def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
-    """Returns the message of a `setmaxnreg` that cannot be satisfied; None for other faults.
+    """Returns the message of a `setmaxnreg` with undefined behavior; None for other faults.
     `fault.address` is the count that it names; `fault.size` packs an error code (from bit CODE_AT)
-    and a number of registers: those that a thread of the warp has, or for BEYOND_BLOCK the sum over
-    the block's warps of those of a thread."""
+    and the number of registers that a thread of the warp has."""
     if fault.kind is not FaultKind.REGISTER_COUNT:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode
     code, number = fault.size >> CODE_AT, fault.size & (1 << CODE_AT) - 1
-    if code == BEYOND_BLOCK:
-        warps = launch.warps_per_block
-        return (
-            f"{opcode} {fault.address}: the warps of the block need {32 * number:,} registers, but "
-            f"the block has {32 * launch.registers * warps:,}\n    {at}\n    "
-            'PTX ISA, "setmaxnreg": a warp waits until other warps have released '
-            "enough registers, but no other warp will do so here. The block was launched with "
-            f"{launch.registers} registers for each thread of its {warps} warps: "
-            "request fewer registers in one warpgroup, or release more in another."
-        )
     verb, less, opposite = (
         ("releases", "fewer", "inc") if code == HAS_LESS else ("requests", "more", "dec")
     )

@@ -17,6 +17,7 @@ from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
 from warploom.program.uses import is_reducing_barrier, sources
 from warploom.simt import clusters, schedule_layout
+from warploom.simt.register_pool import REQUESTED_AT
 from warploom.simt.schedule_layout import RUNNABLE
 from warploom.simt.warp_table import NONE
 
@@ -58,6 +59,8 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
         return RUNNABLE
     if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
         return _execute_cluster_barrier(warp, index, instruction, mask)
+    if instruction.operation.kind is OpKind.REGISTER_WAIT:
+        return _wait_for_registers(warp, index)
     if is_reducing_barrier(instruction):
         _write_vote(warp, instruction, mask)
         return RUNNABLE
@@ -99,9 +102,23 @@ def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, m
     state = (run.plan, run.slots, run.states, run.tables)
     if not clusters.must_wait(*state, warp_index, table.live, mask):
         return RUNNABLE
+    return _suspend_at_end(warp, index, (schedule_layout.CLUSTER_BARRIER, 0))
+
+
+def _wait_for_registers(warp: Warp, index: int) -> int:
+    """Suspends a warp that has requested registers (`setmaxnreg.inc`) until other warps of its
+    block have released enough. Returns the status of the warp."""
+    requested = warp.state.registers >> REQUESTED_AT
+    if requested == 0:
+        return RUNNABLE
+    return _suspend_at_end(warp, index, (schedule_layout.REGISTER_WAIT, requested))
+
+
+def _suspend_at_end(warp: Warp, index: int, barrier_operands: tuple[int, int]) -> int:
+    """Suspends a warp at the end of its basic block, to continue with the next one (`_suspend`)."""
+    table = warp.splits.table
     together = bool(table.top == NONE and table.mask == table.live)
-    next_block = run.program.blocks[warp.splits.block].successors[-1]
-    barrier_operands = (schedule_layout.CLUSTER_BARRIER, 0)
+    next_block = warp.run.program.blocks[warp.splits.block].successors[-1]
     return _suspend(warp, index, barrier_operands, next_block, together=together)
 
 

@@ -224,6 +224,7 @@ CONTROL: Mapping[OpKind, Callable[[Warp, int, Instruction, int], int]] = {
     OpKind.BLOCK_BARRIER: barrier,
     OpKind.CLUSTER_BARRIER: barrier,
     OpKind.WARP_GROUP_BARRIER: barrier,
+    OpKind.REGISTER_WAIT: barrier,
     OpKind.WARP_BARRIER: barrier,
 }
 """The function that executes each control instruction, by kind. All have the parameters (`warp`,

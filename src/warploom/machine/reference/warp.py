@@ -239,10 +239,9 @@ def _cluster_rank(
 def _set_registers(
     warp: Warp, index: int, instruction: Instruction, mask: int, _on: Values
 ) -> None:
-    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting; nothing if
-    the kernel's directives give no count. Raises the fault (in the lowest lane of `mask`) of a
-    count that `inc` would lower or `dec` raise, or, once all warps have set one, of a sum beyond
-    the block's registers."""
+    """Executes `setmaxnreg`: sets or requests the registers of the warp's threads; nothing if the
+    kernel's directives give no count. Raises the fault (in the lowest lane of `mask`) of a count
+    that `inc` would lower or `dec` raise."""
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())
