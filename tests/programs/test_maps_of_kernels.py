@@ -93,3 +93,13 @@ def test_other_bytes_are_no_map(engine: str) -> None:
     kernel = gpu.compile(KERNEL.replace("REPLACED", replaced()), "ptx")["k"]
     with pytest.raises(MemoryFault, match="is not the address of a tensor map"):
         kernel[1, 32](gpu.zeros(128, np.float32), gpu.zeros(16, np.uint64), gpu.zeros(32), 1)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_stride_is_a_multiple_of_16_bytes(engine: str) -> None:
+    """cuda.h, cuTensorMapEncodeTiled: "Each stride in globalStrides must be a multiple of 16"."""
+    gpu = wl.Device("h100", engine=engine)
+    wrong = replaced().replace(f"0, {4 * COLUMNS};", "0, 26;")
+    kernel = gpu.compile(KERNEL.replace("REPLACED", wrong), "ptx")["k"]
+    with pytest.raises(MemoryFault, match="a stride of 26 bytes is not a multiple of 16"):
+        kernel[1, 32](gpu.zeros(128, np.float32), gpu.zeros(16, np.uint64), gpu.zeros(32), 0)

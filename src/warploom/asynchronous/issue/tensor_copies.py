@@ -23,6 +23,7 @@ from warploom.asynchronous.records import (
 )
 from warploom.asynchronous.tensors.addresses import (
     BULK_ALIGNMENT,
+    MAP_STRIDE,
     NO_BLOCK,
     NO_TENSOR_MAP,
     block_base,
@@ -44,7 +45,9 @@ from warploom.asynchronous.tensors.entries import (
     REDUCTION,
 )
 from warploom.asynchronous.tensors.maps import (
+    GLOBAL_STRIDE,
     MAP_BYTES,
+    STRIDE_UNIT,
     TILED,
     begin_map,
     is_blank,
@@ -240,7 +243,8 @@ def change_map(memory: Memory, issue: WarpIssue, allocations: Allocations, lane:
     `tensormap.cp_fenceproxy` (copies a map from shared to global memory), at once, with the
     operands of a lane. Of the encoded instruction OP states which of the two, FIELD and
     AXIS what is replaced. Returns 0, or the kind of fault, its details recorded in `issue`: a bad
-    address, a misaligned map in global memory, or no map to replace a field of."""
+    address, a misaligned map in global memory, no map to replace a field of, or a stride that is no
+    multiple of STRIDE_UNIT bytes."""
     entry, operands, request = issue.entry, issue.operands, issue.request
     map_address = int(operands.map[lane])
     in_shared = SHARED_WINDOW <= map_address < SHARED_WINDOW + WINDOW_SIZE
@@ -267,6 +271,8 @@ def change_map(memory: Memory, issue: WarpIssue, allocations: Allocations, lane:
         if not is_map(entry.map):
             return fail(issue, NO_TENSOR_MAP, map_address, MAP_BYTES, 1 if in_shared else 0)
         value = int(operands.value[lane])
+        if field(request, FIELD) == GLOBAL_STRIDE and value % STRIDE_UNIT != 0:
+            return fail(issue, MAP_STRIDE, value, 0, 0)
         replace(entry.map, field(request, FIELD), field(request, AXIS), value)
     map = entry.map
     for word in range(MapWords.WORDS):

@@ -34,7 +34,8 @@ from warploom.texture.texels import Memory, read_bytes
     OPEN_HALO,
     PACKED_RULE,
     NEW_VALUES,
-) = (1, 3, 14, 23, 24, 25, 26, 27, 28, 51, 52, 53, 54)
+    MAP_STRIDE,
+) = (1, 3, 14, 23, 24, 25, 26, 27, 28, 51, 52, 53, 54, 61)
 """Kinds of fault, numbered as in `machine.faults.fault_errors.FaultKind`."""
 
 

@@ -25,6 +25,7 @@ from bit 0: tag (4 bits), rank less 1 (3), element type (4), interleave (2), swi
 from bit 22: mode (2), swizzle atomicity (2)."""
 
 STRIDE_UNIT_BITS = 4
+STRIDE_UNIT = 1 << STRIDE_UNIT_BITS
 """Strides are stored in units of 16 bytes."""
 
 TILED, IM2COL, IM2COL_W, IM2COL_W128 = range(4)

@@ -87,6 +87,7 @@ class FaultKind(IntEnum):
     OPEN_HALO = addresses.OPEN_HALO
     PACKED_RULE = addresses.PACKED_RULE
     NEW_VALUES = addresses.NEW_VALUES
+    MAP_STRIDE = addresses.MAP_STRIDE
     NO_SUCH_LANE = checks.NO_SUCH_LANE
     NOT_ALLOCATED = checks.NOT_ALLOCATED
     ALLOCATION_SIZE = checks.ALLOCATION_SIZE

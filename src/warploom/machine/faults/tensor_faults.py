@@ -5,6 +5,7 @@ from __future__ import annotations
 from warploom.asynchronous.tensors.addresses import (
     BULK_ALIGNMENT,
     COLUMN_OPERANDS,
+    MAP_STRIDE,
     NEW_VALUES,
     NO_BLOCK,
     NO_TENSOR_MAP,
@@ -41,6 +42,7 @@ NAMES = {
     OPEN_HALO: "unsupported halo",
     PACKED_RULE: "packed elements",
     NEW_VALUES: "invalid operand",
+    MAP_STRIDE: "invalid operand",
 }
 """The kinds of these faults, as in `MemoryFault.kind`."""
 
@@ -73,6 +75,7 @@ TITLES = {
     COLUMN_OPERANDS: "{name} with a wHalo of {address} and a wOffset of {size}",
     NEW_VALUES: "{name}: the global address {address:#x} is not a multiple of 16, an overriding "
     "size is 0, or a coordinate is not 0",
+    MAP_STRIDE: "{name}: a stride of {address} bytes is not a multiple of 16",
     OPEN_HALO: "{name} with a halo of {address} pixels that extends beyond the bounding box, which "
     "ends at W = {size}",
     NO_BLOCK: "{name} accesses block {address} of the cluster, but this block does not exist "
@@ -106,6 +109,8 @@ ADVICE = {
     NEW_VALUES: 'PTX ISA, "Overriding tensor property value": the address must be a multiple of '
     "16, and if the sizes are also overridden, the coordinates must be 0.\n    Add the "
     "offset of the box to the address.",
+    MAP_STRIDE: "cuda.h, cuTensorMapEncodeTiled: each stride of a tensor must be a multiple of 16 "
+    "bytes.\n    Lengthen the rows of the tensor in memory, or copy it into such a tensor first.",
     NO_BLOCK: 'PTX ISA, "mapa": the block of the cluster must have started and must not have '
     "ended.\n    Synchronize all blocks (barrier.cluster) before a block accesses "
     "the shared memory of another block, and before a block ends.",
@@ -132,8 +137,8 @@ def tensor_fault(
     TENSOR_ALIGNMENT: an address of shared memory, and the bytes that it must be a multiple of;
     PACKED_RULE: the broken rule and the map's element type, of which B6X16_P32 is named b6p2x16 in
     stores (`.bulk_group`); COLUMN_OPERANDS: wHalo and wOffset; OPEN_HALO: the pixels of the halo,
-    and where the bounding box ends; NO_BLOCK: `address` is a cluster rank; BULK_ALIGNMENT, the
-    rule of 16 bytes: `address` is the size of the copy."""
+    and where the bounding box ends; NO_BLOCK: `address` is a cluster rank; MAP_STRIDE: the stride;
+    BULK_ALIGNMENT, the rule of 16 bytes: `address` is the size of the copy."""
     fields: dict[str, object] = {"name": operation.opcode, "address": address, "size": size}
     if kind == OTHER_TENSOR:
         fields |= {"rank": size & 15, "mode": MODES[size >> 4 & 3]}
