@@ -45,7 +45,8 @@ def makefile(folder: Path) -> str:
 
 def arguments(folder: Path) -> list[str]:
     """Returns the arguments that the Makefile runs a program with, but 1 for their last number."""
-    rule = re.search(r"^run\s*:.*\n\t(.*)", makefile(folder), re.MULTILINE)
+    text = makefile(folder).replace("\\\n", " ")
+    rule = re.search(r"^run\s*:.*\n\t(.*)", text, re.MULTILINE)
     words = rule[1].split() if rule else []
     program = next((n for n, word in enumerate(words) if word.startswith("./")), len(words))
     given = [word for word in words[program + 1 :] if word not in ("|", "&&")]

@@ -216,7 +216,9 @@ class CapturedCall:
 
 def _scratch(views: Any) -> Any:
     """Returns copies of tensors, for an operator to write into and to resize."""
-    return [_scratch(one) for one in views] if isinstance(views, list) else views.clone()
+    if isinstance(views, list):
+        return [_scratch(one) for one in cast("list[Any]", views)]
+    return views.clone()
 
 
 def _copy(targets: Any, sources: Any) -> None:
