@@ -139,7 +139,7 @@ def test_a_warp_waits_for_registers(engine: str, schedule: str, between: str) ->
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_registers_that_are_released_too_late(engine: str) -> None:
-    """The others release theirs behind a barrier that the waiting group has not reached."""
+    """The others release theirs behind a barrier at which the waiting group does not arrive."""
     text = LATER.replace("BEFORE", "bar.sync 2;").replace("BETWEEN", "bar.sync 2;")
     gpu = wl.Device("h100", engine=engine)
     kernel = gpu.compile(text, "ptx")["k"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from warploom.simt.lane_counts import count_lanes, first_lane, jitable
 from warploom.simt.records import Words
-from warploom.simt.register_pool import take_requested
+from warploom.simt.register_pool import grant_request
 from warploom.simt.schedule_layout import (
     BARRIER_WAIT,
     BARRIERS,
@@ -82,7 +82,7 @@ def release_with_registers(plan: Plan, states: Words, tables: Words, first_warp:
         waits = as_a_whole
         if state.status not in (BARRIER_WAIT, ENDED):
             waits = lanes_at_barrier(table, REGISTER_WAIT) > 0
-        if waits and take_requested(plan, states, first_warp, warp):
+        if waits and grant_request(plan, states, first_warp, warp):
             if not as_a_whole:
                 release_barrier(table, REGISTER_WAIT, 0)
             state.status = RUNNABLE

@@ -52,14 +52,14 @@ def set_registers(plan: Plan, states: Words, warp: int, count: int, grows: int) 
         return int(HAS_LESS << CODE_AT | before)
     if grows:
         state.registers = before | count << REQUESTED_AT
-        take_requested(plan, states, 0, warp)
+        grant_request(plan, states, 0, warp)
     else:
         state.registers = count
     return 0
 
 
 @jitable
-def take_requested(plan: Plan, states: Words, first_warp: int, warp: int) -> bool:
+def grant_request(plan: Plan, states: Words, first_warp: int, warp: int) -> bool:
     """Gives a warp of a block the registers that it has requested, if other warps hold so few that
     they are there; returns whether it waits for none now. `first_warp` is the index of the block's
     first warp in `states`."""
