@@ -98,18 +98,20 @@ class ReconvergenceCode:
         return node
 
     def _arrive_at_exit(self) -> None:
-        """Emits the end of the running lanes: they are no longer live. While nodes are left, they
-        join the innermost one, whose other side then runs; once all its lanes have ended, it is
-        popped. Without nodes, lanes that wait in other splits continue by the scheduler
-        (RECONVERGING), and the warp ends when no lane is live. Only nodes with the exit as their
-        point can be left: any other reconvergence point post-dominates its branch, and is passed
-        before the exit."""
+        """Emits the end of the running lanes: they are no longer live. While the innermost node is
+        for the exit, they join it, and its other side then runs; once all its lanes have ended, it
+        is popped. Afterwards, lanes that wait in other splits continue by the scheduler
+        (RECONVERGING), and the warp ends when no lane is live.
+
+        Any other reconvergence point post-dominates its branch, and is passed before the exit: a
+        node with such a point can be left only in a program with recursive functions, by lanes of
+        another call depth."""
         b, frame = self.b, self.frame
         frame.active.forget(frame.active.bits())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))
         b.branch(inner)
         b.position_at_end(inner)
-        b.cbranch(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0)), inside, outer)
+        b.cbranch(self.simt_stack.gathers_at(self.blocks.program.exit), inside, outer)
         b.position_at_end(inside)
         node = self._join_node(self.blocks.program.exit)
         expected = b.trunc(frame.get(frame.nodes.node(node, StackNode.expected)), I32)
