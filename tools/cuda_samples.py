@@ -172,6 +172,8 @@ def run(program: Path, arguments: list[str], *, hec: bool = False) -> str:
     except subprocess.TimeoutExpired:
         return f"not finished within {RUN_SECONDS} s"
     (program.parent / "output.txt").write_text(f"{ended.stdout}\n{ended.stderr}", "utf-8")
+    if hec and hecbench.UNOPENED.search(ended.stdout + ended.stderr):
+        return "lacks an input file"
     if ended.returncode == 0 and not HAS_RUN.search(ended.stderr):
         return "exit status 0, but no kernel ran"
     if hec and ended.returncode in (-9, -24):

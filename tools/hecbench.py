@@ -18,6 +18,11 @@ BEYOND = re.compile(
 """Words of a Makefile that asks for libraries of machine code, or for what a C++ compiler lacks."""
 
 PASSED = re.compile(r"\b(PASS(ED)?|SUCCESS\w*|Test passed|correct|verified|OK)\b", re.IGNORECASE)
+UNOPENED = re.compile(
+    r"\b(can ?not|could not|failed to|error|unable to)\b.{0,20}\b(open|load)", re.IGNORECASE
+)
+"""Words of a program that found no input: the repository lacks some of them."""
+
 FAILED = re.compile(
     r"\b(FAIL(ED|URE)?|incorrect|mismatch(es)?|wrong)\b(?! *[:=]? *0\b)", re.IGNORECASE
 )

@@ -40,6 +40,9 @@ from warploom.simt.schedule_layout import (
     table_of,
 )
 
+EVERYWHERE = range((1 << 63) - 1)
+"""All host addresses."""
+
 
 def schedule_arrays(launch: Launch, plan: Plan) -> tuple[Words, Words, Words]:
     """Returns the arrays of the schedule, of Python integers, before a launch begins: the block in
@@ -198,7 +201,9 @@ class Grid:
         slot, plan.fresh = plan.slot, 0
         # The slot's last block has ended; its asynchronous copies must not write to the new one.
         if slot in self.resident:
-            tensors.retire_block(run, self.resident[slot][0].block)
+            ended = self.resident[slot][0].block
+            tensors.check_freed(run, ended)
+            tensors.retire(run, tensors.shared_range(run, ended))
         leader_slot = slot - slot % run.launch.cluster_blocks
         if leader_slot not in self.clusters:
             self.clusters[leader_slot] = new_cluster(run)
@@ -214,9 +219,10 @@ class Grid:
         """Ends the launch with a status of the schedule: raises DeadlockError for DEADLOCK, else
         completes the asynchronous operations of the last resident blocks, and raises the fault of
         tensor memory that they have not freed."""
-        for warps in self.resident.values():
-            if status != schedule_layout.DEADLOCK:
-                tensors.retire_block(self.run, warps[0].block)
+        if status != schedule_layout.DEADLOCK:
+            tensors.retire(self.run, EVERYWHERE)
+            for warps in self.resident.values():
+                tensors.check_freed(self.run, warps[0].block)
         if status == schedule_layout.DEADLOCK:
             slots = self.run.slots
             blocks = {slot: w[0].block for slot, w in self.resident.items() if slots[slot] >= 0}

@@ -154,12 +154,16 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
         group_copies(*arrays, request.action, request.left, request.groups)
 
 
-def retire_block(run: LaunchState, block: ThreadBlock) -> None:
-    """Completes the late copies in bulk groups (from shared to global memory) of a thread block
-    that has ended, and drops its others and its late stores to tensor memory, since another block
-    may have its memory next. Raises the fault of tensor memory that it has not freed."""
+def shared_range(run: LaunchState, block: ThreadBlock) -> range:
+    """Returns the host addresses of a thread block's shared memory."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
+    return range(start, start + stride)
+
+
+def check_freed(run: LaunchState, block: ThreadBlock) -> None:
+    """Raises the fault of tensor memory that a thread block which has ended has not freed."""
+    start, stride = shared_range(run, block).start, shared_stride(run.program, run.launch)
     if run.program.has_tensor_memory:
         leaking = np.zeros(1, np.int64)
         unfreed = find_unfreed(host_memory(), start, stride, count=1, block=leaking)
@@ -168,9 +172,16 @@ def retire_block(run: LaunchState, block: ThreadBlock) -> None:
             kind, index = FaultKind.STILL_ALLOCATED, unfreed - 1
             fault = Fault(kind, index, block.number, warp=0, lane=0, space=Space.SHARED)
             raise fault_error(fault, run.program, run.launch, None)
+
+
+def retire(run: LaunchState, addresses: range) -> None:
+    """Completes the late copies in bulk groups (from shared to global memory) of thread blocks that
+    have ended, whose shared memory is at these host addresses, in the order in which they were
+    issued; drops their other copies and their late stores to tensor memory."""
     if RequestQueue(run.queue, 0).stores or _has_incomplete_copies(run):
         work = np.zeros(work_words(run.program.has_tensor_memory), np.int64)
-        retire_copies(host_memory(), run.queue, run.held, work, start, start + stride)
+        ends = addresses.start, addresses.stop
+        retire_copies(host_memory(), run.queue, run.held, work, *ends)
 
 
 def _has_incomplete_copies(run: LaunchState) -> bool:
