@@ -179,10 +179,14 @@ def executed() -> dict[OpSpec, str]:
     """The forms that the tests execute, as they list them."""
     sys.path.insert(0, str(MACHINE_TESTS))
     try:
-        entries = {name: importlib.import_module(name).SPECS for name in EXECUTING}
+        modules = {name: importlib.import_module(name) for name in EXECUTING}
     finally:
         sys.path.remove(str(MACHINE_TESTS))
-    return {spec: f"tests/machine/{name}.py" for name, specs in entries.items() for spec in specs}
+    return {
+        spec: f"tests/machine/{name}.py"
+        for name, module in modules.items()
+        for spec in (*module.SPECS, *getattr(module, "OLD_SPECS", ()))
+    }
 
 
 if __name__ == "__main__":

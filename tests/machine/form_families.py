@@ -16,7 +16,7 @@ import test_every_tensor_memory_form_agrees as tensor_memory
 import test_every_texel_form_agrees as texels
 import test_every_warp_form_agrees as warps
 from form_kernels import Kernel, Prepare, assert_agreement, drawn
-from random_programs import COMPUTING, UNROUNDED
+from random_programs import COMPUTING
 from replays import Disagreement
 
 from warploom.isa.spec import Operation, OpSpec, UnknownOpcode, decode
@@ -90,7 +90,7 @@ def _agree_groups(operations: Sequence[Operation], seed: int, policy: str) -> No
 FAMILIES = {
     "computing": Family(COMPUTING, _in_a_kernel(Kernel.add)),
     "computing, compute capability 1.x": Family(
-        UNROUNDED,
+        computing.OLD_SPECS,
         _in_a_kernel(Kernel.add, computing.old_kernel),
         lambda spec, rng: drawn(spec, rng, lambda operation: "ftz" in operation.modifiers),
     ),
@@ -102,7 +102,7 @@ FAMILIES = {
     "atomics": Family(atomics.SPECS, _in_a_kernel(_add_atomic)),
     "textures": Family(texels.SPECS, _in_a_kernel(texels.add, prepare=texels.objects)),
     "warps": Family(warps.SPECS, _in_a_kernel(warps.add, warps.kernel)),
-    "warps, before sm_70": Family(warps.ENDED, _in_a_kernel(warps.add, warps.old_kernel)),
+    "warps, before sm_70": Family(warps.OLD_SPECS, _in_a_kernel(warps.add, warps.old_kernel)),
     "warp groups": Family(
         groups.PRODUCTS,
         _under_a_policy(_agree_groups),

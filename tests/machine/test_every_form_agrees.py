@@ -8,13 +8,14 @@ import random
 import pytest
 from form_kernels import Kernel, assert_agreement, covering
 from parts import some_now
-from random_programs import COMPUTING
+from random_programs import COMPUTING, UNROUNDED
 
 from warploom.isa.spec import decode
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 
 SPECS = COMPUTING
+OLD_SPECS = UNROUNDED
 KERNELS = 12
 
 
