@@ -68,3 +68,33 @@ ret;
     gpu.compile(kernel, "ptx")["k"][1, 1](buffer)
     found = dict(zip(HARDWARE, buffer.copy_to_host()[8:].tolist(), strict=True))
     assert found == HARDWARE
+
+
+COPIED = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 buffer)
+{
+.reg .b64 p; .reg .f32 nan, f, g; .reg .b32 r, s; .reg .pred q;
+ld.param.u64 p, [buffer];
+ld.global.f32 nan, [p];
+add.f32 f, nan, nan;
+neg.f32 g, nan;
+mov.b32 r, f; and.b32 r, r, -1; st.global.b32 [p+8], r;
+setp.eq.f32 q, nan, nan;
+selp.b32 s, f, g, q; and.b32 s, s, -1; st.global.b32 [p+16], s;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["reference", BASELINE, "0"])
+def test_a_copied_nan_is_canonical(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers that another instruction writes, too, get the bits of the NaN of an addition."""
+    if engine != "reference":
+        monkeypatch.setenv(VARIABLE, engine)
+    gpu = wl.Device("h100", engine="reference" if engine == "reference" else "compiled")
+    data = gpu.to_device(np.array([SINGLES["nan"], 0, 0, 0, 0], np.uint32))
+    gpu.compile(COPIED, "ptx")["k"][1, 1](data)
+    assert data.copy_to_host()[[2, 4]].tolist() == [NAN, NAN]

@@ -93,5 +93,6 @@ def ignores_nan_bits(term: Term) -> frozenset[int]:
         for argument in node.args:
             walk(argument, below or node.op in ("eq", "ne", "lt", "le", "gt", "ge", "is_nan"))
 
-    walk(term, blind=True)
+    # The root of a `mov` or `selp` of bits is no such node: it copies the bits.
+    walk(term, blind=term.op in BITLESS)
     return frozenset(seen - shown)
