@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -338,6 +338,12 @@ def run(
     memory.close()
     executed = (program.instructions[i].operation for i in np.flatnonzero(tally.threads_on))
     return Outcome(found.reshape(THREADS, -1), left, frozenset(executed))
+
+
+def assert_valid(texts: Iterable[str]) -> None:
+    """Asserts that PTX texts are parsed and verified without an error."""
+    for text in texts:
+        verify(parse(text))
 
 
 def assert_equal(kernel: Kernel, got: Outcome, expected: Outcome) -> None:
