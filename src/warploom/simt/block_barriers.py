@@ -37,9 +37,10 @@ from warploom.simt.warp_table import AT_BARRIER, NONE, READY, Split, WarpTable, 
 @jitable
 def complete_full_barriers(plan: Plan, states: Words, tables: Words, first_warp: int) -> int:
     """Completes every barrier of a block, and of its warp groups, that has all the threads it
-    awaits; looks at none if all live warps are RUNNABLE. `first_warp` is the index of the block's
-    first warp in `states` and `tables`. Returns ENDED if all warps have ended, RUNNABLE if a
-    barrier completed, TURN_END if none did and some warp is RUNNABLE, else BLOCKED."""
+    awaits, and releases warps whose registers are there; looks at no barrier if all live warps are
+    RUNNABLE. `first_warp` is the index of the block's first warp in `states` and `tables`. Returns
+    ENDED if all warps have ended, RUNNABLE if a barrier completed or a warp was released, TURN_END
+    if none was and some warp is RUNNABLE, else BLOCKED."""
     live_warps, ready_warps, waiting_warps = 0, 0, 0
     barrier = NONE
     for warp in range(first_warp, first_warp + plan.warps):
@@ -55,15 +56,16 @@ def complete_full_barriers(plan: Plan, states: Words, tables: Words, first_warp:
             barrier = state.barrier
     if live_warps == 0:
         return ENDED
+    # A warp with diverged lanes is RUNNABLE while some of them wait for registers.
+    released = 0
+    if plan.launch_registers > 0:
+        released = release_with_registers(plan, states, tables, first_warp)
     if ready_warps == live_warps:
-        return TURN_END
+        return RUNNABLE if released > 0 else TURN_END
     # Fast path of `__syncthreads`: whole warps wait at one barrier, so nothing need be counted.
     if waiting_warps == live_warps and all_warps_converged(plan, states, tables, first_warp):
         release(plan, states, tables, first_warp, barrier)
         return RUNNABLE
-    released = 0
-    if plan.launch_registers > 0:
-        released += release_with_registers(plan, states, tables, first_warp)
     for number in range(BARRIERS + plan.warps // GROUP_WARPS):
         released += complete_barrier_if_full(plan, states, tables, first_warp, number)
     if released > 0:

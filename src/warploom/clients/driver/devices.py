@@ -43,9 +43,9 @@ def init(flags: int) -> None:
     """Initializes the driver; only few entries work before."""
     if flags:
         raise DriverError(Result.INVALID_VALUE)
-    if not _is_visible():
-        raise DriverError(Result.NO_DEVICE, HIDDEN)
     first = not state.process
+    if first and not _is_visible():
+        raise DriverError(Result.NO_DEVICE, HIDDEN)
     state.initialise()
     started_by(registry.started)
     if first and session().reports:

@@ -49,6 +49,7 @@ ALERTS = {
     "scatter_reduce_": "scatter_reduce",
 }
 """The name in the message, by the operator's name without variants."""
+
 MAXIMUM = 2
 """The `mode` of embedding bags that gives maxima."""
 
