@@ -237,14 +237,16 @@ def _stride(group: GroupDescriptor, bases: RunAddresses) -> int:
 @jitable
 def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
     """Writes the headers of the caches of a group's accesses: the group's first cache (`leader`),
-    its number of lane runs (RUNS), and the access's bytes from the first one (`offset`). Returns
-    False, and writes no further ones, if a cache belongs to another group already or has another
-    distance, as another version of the block may have it."""
+    its number of lane runs (`runs`), and the access's bytes from the first one (`offset`). Returns
+    False, and writes no further ones, if a cache belongs to another group already, or has another
+    distance or number of runs, as another version of the block may have it: a header describes all
+    entries of its cache, also those that count for the other version."""
     first = _member(group, 0)
     for number in range(group.members):
         member = _member(group, number)
         cache, offset = RangeCacheHeader(sets, member.header), member.offset - first.offset
-        if cache.leader != 0 and (cache.leader != first.header or cache.offset != offset):
+        same_group = cache.leader == first.header and cache.runs == group.runs
+        if cache.leader != 0 and not (same_group and cache.offset == offset):
             return False
         cache.leader, cache.runs, cache.offset = first.header, group.runs, offset
     return True

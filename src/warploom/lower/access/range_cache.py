@@ -60,7 +60,11 @@ class RangeCache:
             # the guard: LLVM computes it once.
             group.splits_pairs = self.lanes.splits_pairs(b.trunc(lane_set.key, I32))
         holds = self._is_in_range(entry, group)
-        if group.step is not None and not group.accesses.is_laid_out:
+        if group.accesses.is_laid_out:
+            # A batch of iterations may have filled the cache for longer runs.
+            same_runs = b.icmp_unsigned("==", self._cached_runs(group), I64(group.base.runs))
+            holds = b.and_(holds, same_runs)
+        elif group.step is not None:
             same_step = b.icmp_unsigned("==", group.step, self._word(entry, RangeCacheEntry.step))
             holds = b.and_(holds, same_step)
         # Runs with one value for all have the same address wherever code makes an entry here:
