@@ -43,8 +43,17 @@ INSTRUCTIONS = 200_000
 """Bound of a launch, of warps' instructions."""
 
 KERNELS, BLOCKS, THREADS, ELEMENTS = 6, 2, 64, 1 << 14
-OURS = ("refused", "load", "disagreement", "error", "time")
+LOCAL_BYTES = 4096
+"""Bytes of a parameter in local memory of OpenCL C."""
+
+NEAR = 1 << 33
+"""The distance, in bytes, within which a word is taken for an address."""
+
+OURS = ("refused", "loaded alone", "load", "disagreement", "error", "time")
 """Outcomes that are for us to mend; the others are of the text or of the drawn arguments."""
+
+LOADED_ONLY = ("taken", "refused", "loaded alone")
+"""Outcomes of files that are only loaded, beside those that are drawn."""
 
 INCLUDE = re.compile(r"""^\s*#\s*include\s*[<"]([^>"]+)[>"]""", re.MULTILINE)
 TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)", re.MULTILINE)
@@ -79,34 +88,38 @@ def outcomes_of(file: Path, repository: Path | None) -> Iterator[tuple[str, str]
 
 
 def loaded_as_ptxas_does(file: Path) -> Iterator[tuple[str, str]]:
-    """Yields whether a file of PTX that ptxas takes is loaded, by a device of its target; nothing
-    for a file that ptxas does not take."""
+    """Yields whether a device of its target loads a file of PTX that ptxas takes ("taken",
+    "refused"), and the first error of ptxas for one that it refuses and that is loaded all the same
+    ("loaded alone")."""
     import warploom as wl
 
     text = file.read_text("utf-8", errors="replace")
     target = TARGET.search(text)
     architecture = max(int(target[1]) if target else 0, OLDEST)
-    if not taken_by_ptxas(file, architecture):
-        return
+    complaint = complaint_of_ptxas(file, architecture)
     try:
         device = wl.Device(cc=f"{architecture // 10}.{architecture % 10}")
         device.compile(text, "ptx")
     except wl.WarploomError as error:
-        yield "refused", cause(error)
+        if not complaint:
+            yield "refused", cause(error)
     else:
-        yield "taken", ""
+        yield ("loaded alone", complaint) if complaint else ("taken", "")
 
 
-def taken_by_ptxas(file: Path, architecture: int) -> bool:
-    """Returns whether ptxas makes machine code of a file for an architecture, or for the one with
-    all its own features."""
+def complaint_of_ptxas(file: Path, architecture: int) -> str:
+    """Returns the first error of ptxas for a file, without its place and names; empty if it makes
+    machine code of it for an architecture, or for the one with all its own features."""
     [folder, *_] = importlib.import_module("nvidia.cu13").__path__
+    complaint = ""
     for suffix in ("", "a"):
         command = [f"{folder}/bin/ptxas", f"-arch=sm_{architecture}{suffix}", str(file)]
         done = subprocess.run([*command, "-o", "/dev/null"], capture_output=True, check=False)
         if done.returncode == 0:
-            return True
-    return False
+            return ""
+        complaint = complaint or done.stderr.decode(errors="replace").partition("\n")[0]
+    _, _, message = complaint.partition("error   :")
+    return re.sub(r"'[^']*'", "...", message or "ptxas ends without a message").strip()[:90]
 
 
 def include_folders(file: Path, repository: Path) -> list[Path]:
@@ -161,10 +174,12 @@ def launched(ptx: str, entry: Any) -> tuple[str, str]:
 
 
 def results(ptx: str, entry: Any, engine: str) -> tuple[str, str, list[bytes]]:
-    """Launches a kernel; returns the outcome, its cause, and what the buffers hold then."""
+    """Launches a kernel; returns the outcome, its cause, and what the buffers hold then, device
+    addresses as distances from the first buffer: two devices have different ones."""
     import numpy as np
 
     import warploom as wl
+    from warploom.isa.instruction import Space
 
     gpu = wl.Device("h100", engine=engine)
     buffers: list[wl.Buffer] = []
@@ -173,15 +188,19 @@ def results(ptx: str, entry: Any, engine: str) -> tuple[str, str, list[bytes]]:
     for parameter in entry.parameters:
         if parameter.shape:
             arguments.append(bytes(parameter.size))
+        elif parameter.pointer_space is Space.SHARED:
+            arguments.append(wl.LocalMemory(LOCAL_BYTES))
         elif parameter.type.bits == 64 and not parameter.type.is_float:
             buffers.append(gpu.to_device(numbers))
             arguments.append(buffers[-1].address)
+        elif parameter.type.is_float:
+            arguments.append(1.5)
         else:
-            arguments.append(1.5 if parameter.type.is_float else 32)
+            arguments.append(32 if parameter.type.bits > 16 else 1)
     try:
         kernel = gpu.compile(ptx, "ptx")[entry.name]
         kernel[BLOCKS, THREADS](*arguments, max_instructions=INSTRUCTIONS)
-    except (wl.MemoryFault, wl.DeviceTrap, wl.DeviceAssert, wl.DeadlockError) as error:
+    except (wl.KernelFault, wl.DeadlockError) as error:
         return "fault", type(error).__name__, []
     except wl.LaunchError as error:
         return "launch", cause(error), []
@@ -189,7 +208,15 @@ def results(ptx: str, entry: Any, engine: str) -> tuple[str, str, list[bytes]]:
         return ("fault" if "instructions" in str(error) else "error"), cause(error), []
     except Exception as error:
         return "error", f"{type(error).__name__}: {str(error).splitlines()[:1]}", []
-    return "ran", "", [buffer.copy_to_host().tobytes() for buffer in buffers]
+    words = [buffer.copy_to_host().view(np.int64) for buffer in buffers]
+    return "ran", "", [without_addresses(each, buffers[0].address).tobytes() for each in words]
+
+
+def without_addresses(words: Any, origin: int) -> Any:
+    """Returns 64-bit words, those that can be addresses near `origin` as distances from it."""
+    import numpy as np
+
+    return np.where(np.abs(words - origin) < NEAR, words - origin, words)
 
 
 def cause(error: Exception) -> str:
@@ -300,12 +327,13 @@ def page(rows: list[dict[str, str]], repositories: int, command: str) -> str:
     for row in rows:
         counts[row["outcome"]][row["kind"]] += 1
     files: Counter[str] = Counter()
-    drawn = [row for row in rows if row["outcome"] not in ("taken", "refused")]
+    drawn = [row for row in rows if row["outcome"] not in LOADED_ONLY]
     for kind, _, _ in {(row["kind"], row["repository"], row["file"]) for row in drawn}:
         files[kind] += 1
     shown = {
         "files that ptxas accepts": counts["taken"] + counts["refused"],
         "files that ptxas accepts and Warploom loads": counts["taken"],
+        "files that ptxas rejects and Warploom loads": counts["loaded alone"],
         "files sampled": files,
         "files that do not compile": counts["compile"],
         "files that compile, but are rejected when loaded": counts["load"],

@@ -136,7 +136,7 @@ def test_legal(line: str) -> None:
         ("ld.global.u32 %r1, [%h1];", "%h1", "cannot hold an address"),
         ("ld.global.u32 %r1, [%fd1];", "%fd1", "cannot hold an address"),
         ("ld.global.u32 %r1, [s];", "s", "is in .shared memory"),
-        ("ld.u32 %r1, [s];", "s", "write `ld.shared`"),
+        ("ld.u32 %r1, [c];", "c", "write `ld.const`"),
         ("ld.global.u32 %r1, [Lx];", "Lx", "is not a variable"),
         ("cvta.global.u64 %rd1, s;", "s", "is in .shared memory"),
         ("st.param.u64 [p], %rd1;", "p", "can only be read"),

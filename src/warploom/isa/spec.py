@@ -188,6 +188,13 @@ class OpSpec:
         return tuple(place for place, o in enumerate(self.destinations) if o.updated)
 
     @cached_property
+    def only_shared(self) -> bool:
+        """Returns whether the state space that a text may name is shared memory in every case: then
+        a generic address must be one of shared memory, too."""
+        choices = [choice for slot in self.slots if slot.name == "space" for choice in slot.choices]
+        return bool(choices) and all(choice.startswith("shared") for choice in choices)
+
+    @cached_property
     def has_implicit(self) -> bool:
         """Returns whether any operand is in no text."""
         return any(o.implicit for o in self.operands)

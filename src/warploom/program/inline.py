@@ -28,6 +28,7 @@ from warploom.isa.instruction import (
     Instruction,
     Operand,
     Register,
+    Sink,
     Space,
     Symbol,
     Vector,
@@ -263,7 +264,8 @@ class _Inliner:
         if top is not None:
             stack.HiddenCode(self.flat, call, site).emit("mov.b64", stack.TOP, top)
         for formal, actual in results:
-            self.flat.add(_copy_out(call, formal, actual), site)
+            if not isinstance(actual, Sink):
+                self.flat.add(_copy_out(call, formal, actual), site)
 
     def _save_stack_top(
         self, call: Instruction, site: Site, callee: Function, suffix: str
@@ -296,13 +298,13 @@ class _Inliner:
                 actual = register
             arguments.append(actual)
         results = [
-            self._register(formal) if isinstance(actual, Symbol) else actual
+            actual if isinstance(actual, Register) else self._register(formal)
             for formal, actual in zip(service.returns, returns.elements, strict=True)
         ]
         operands = (Vector(tuple(results)), target, Vector(tuple(arguments)))
         self.flat.add(replace(call, operands=operands), site)
         for register, actual in zip(results, returns.elements, strict=True):
-            if isinstance(actual, Symbol) and isinstance(register, Register):
+            if isinstance(actual, Symbol):
                 store = decode(f"st.param.{register.type.name}")
                 self.flat.add(
                     replace(call, operation=store, operands=(Address(actual), register)), site

@@ -30,6 +30,7 @@ from warploom.ptx.indexing import sum_of, with_computed_operands
 from warploom.ptx.names import Names
 from warploom.ptx.old_forms import FLUSHING_END, UNROUNDED, flushing, rounded
 from warploom.ptx.operands import operand, operands_until, register
+from warploom.ptx.spaces import in_space_of_variable
 
 
 def instruction(cursor: Cursor, names: Names, location: Location | None) -> tuple[Instruction, ...]:
@@ -55,6 +56,7 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> tupl
     cursor.at = at + 1
     span = Span(cursor.lines[at], cursor.columns[at], len(text), cursor.tokens.source)
     operands = _call(cursor, names) if operation.kind is OpKind.CALL else _operands(cursor, names)
+    operation = in_space_of_variable(operation, operands, names)
     if bank is not None:
         check_bank(cursor, names, bank, operands, at)
     if operation.spec.has_implicit:

@@ -16,6 +16,7 @@ from warploom.isa.instruction import (
     Instruction,
     Operand,
     Register,
+    Sink,
     Space,
     Symbol,
     Vector,
@@ -161,6 +162,8 @@ def check_passed(
         message = f"the function has {len(formals)} {what}, but the call has {len(given.elements)}"
         raise scope.error(message, given.span if given.elements else call.span)
     for formal, actual in zip(formals, given.elements, strict=True):
+        if what == "results" and isinstance(actual, Sink):
+            continue
         if not _fits(scope, call, formal, actual):
             message = f"this does not match the declared {formal.type} {formal.name}"
             raise scope.error(message, actual.span)

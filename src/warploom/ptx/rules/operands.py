@@ -30,6 +30,7 @@ from warploom.ptx.rules.tensor_memory import TENSOR_MEMORY_CHECKS, check_switche
 from warploom.ptx.rules.tensors import TENSOR_CHECKS
 from warploom.ptx.rules.textures import check_axes, check_handle, check_texels
 from warploom.ptx.scope import Scope
+from warploom.ptx.spaces import in_space
 
 MOVES_BITS = ACCESSES_BY_LANE | {OpKind.SURFACE_LOAD, OpKind.SURFACE_STORE}
 COPIES = frozenset(
@@ -157,11 +158,15 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
     space = space_of(operation)
     # A generic address of global memory is the plain one; elsewhere it is not.
     spaces = (Space.GLOBAL,) if space is Space.GENERIC else (space,)
+    if space is Space.GENERIC and operation.spec.only_shared:
+        spaces = ()
     if operation.kind in COPIES:
         spaces = (Space.GLOBAL, Space.SHARED)
     if variable.space not in spaces:
         message = f"`{symbol.name}` is in .{variable.space.value} memory"
-        if space is Space.GENERIC:
+        if space is Space.GENERIC and in_space(operation, variable.space) is operation:
+            message += f", which `{operation.text}` cannot access"
+        elif space is Space.GENERIC:
             message += f"; write `{operation.name}.{variable.space.value}`, or convert with cvta"
         else:
             message += f", but `{operation.text}` accesses .{space.value}"
