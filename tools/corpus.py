@@ -46,6 +46,10 @@ KERNELS, BLOCKS, THREADS, ELEMENTS = 6, 2, 64, 1 << 14
 LOCAL_BYTES = 4096
 """Bytes of a parameter in local memory of OpenCL C."""
 
+NOT_JUDGED = ("32-Bit compilation is no longer supported", "Unresolved extern")
+"""Errors of ptxas that are none of a file: devices that had addresses of 32 bits, and functions
+that are to be linked."""
+
 NEAR = 1 << 33
 """The distance, in bytes, within which a word is taken for an address."""
 
@@ -104,7 +108,10 @@ def loaded_as_ptxas_does(file: Path) -> Iterator[tuple[str, str]]:
         if not complaint:
             yield "refused", cause(error)
     else:
-        yield ("loaded alone", complaint) if complaint else ("taken", "")
+        if not complaint:
+            yield "taken", ""
+        elif not complaint.startswith(NOT_JUDGED):
+            yield "loaded alone", complaint
 
 
 def complaint_of_ptxas(file: Path, architecture: int) -> str:
@@ -117,9 +124,9 @@ def complaint_of_ptxas(file: Path, architecture: int) -> str:
         done = subprocess.run([*command, "-o", "/dev/null"], capture_output=True, check=False)
         if done.returncode == 0:
             return ""
-        complaint = complaint or done.stderr.decode(errors="replace").partition("\n")[0]
-    _, _, message = complaint.partition("error   :")
-    return re.sub(r"'[^']*'", "...", message or "ptxas ends without a message").strip()[:90]
+        complaint = complaint or done.stderr.decode(errors="replace")
+    found = re.search(r"(?:error|fatal) *: *(.*)", complaint)
+    return re.sub(r"'[^']*'", "...", found[1] if found else complaint).strip()[:90]
 
 
 def include_folders(file: Path, repository: Path) -> list[Path]:

@@ -167,7 +167,7 @@ functions = st.builds(
     ),
     registers=st.just(REGISTERS),
     body=st.none() | bodies,
-)
+).map(lambda made: replace(made, noreturn=made.noreturn and not made.is_entry))
 
 
 @settings(max_examples=150)

@@ -127,7 +127,7 @@ class FunctionParser:
                 break
             if text == ".pragma":
                 found.append(("pragma", tuple(pragma(cursor))))
-            elif text == ".noreturn":
+            elif text == ".noreturn" and not is_entry:
                 cursor.at += 1
                 noreturn = True
             elif text in PERFORMANCE and not (is_entry and text in OF_FUNCTIONS):

@@ -146,8 +146,19 @@ def check_address(scope: Scope, instruction: Instruction, operand: Operand) -> N
             raise scope.error(message, base.span)
     elif isinstance(base, Symbol):
         check_space(scope, operation, base)
+        check_received(scope, operation, base)
         if operation.kind not in (OpKind.LOAD, OpKind.CACHE_HINT) and base.name in scope.inputs:
             raise scope.error(f"parameter `{base.name}` can only be read", base.span)
+
+
+def check_received(scope: Scope, operation: Operation, symbol: Symbol) -> None:
+    """Check that a `.param` variable of a body that is read is the result of a call (PTX ISA,
+    "Parameter State Space": such variables pass values to and from calls)."""
+    of_function = {v.name for v in (*scope.function.parameters, *scope.function.returns)}
+    is_load = operation.kind is OpKind.LOAD and space_of(operation) is Space.PARAM
+    if is_load and symbol.name not in scope.received | of_function:
+        message = f"no call returns a result in `{symbol.name}`, which `{operation.text}` reads"
+        raise scope.error(message, symbol.span)
 
 
 def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
