@@ -237,13 +237,13 @@ class TurnEngine:
         if work.host_callbacks is not None:
             work.host_callbacks.error = None
             work.host_callbacks.publish_allocations(anew=True)
-        self._start = int(work.environment[Slot.BUDGET])
+        self._start = work.environment[Slot.BUDGET]
         self.executed, self.failed = 0, False
         self._before = self._counted()
 
     def save(self) -> State:
         if not self.kernel.suspends:
-            return BetweenBlocks(int(self.work.environment[Slot.BLOCKS_DONE]))
+            return BetweenBlocks(self.work.environment[Slot.BLOCKS_DONE])
         return self._saved(self.work.buffers.plan.most_resident)
 
     def advance(self, instructions: int) -> bool:
@@ -254,7 +254,7 @@ class TurnEngine:
             environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - instructions
             environment[Slot.SLICE] = min(max(instructions // 16, SLICE), WHOLE_TURN)
         else:
-            first = int(environment[Slot.BLOCKS_DONE])
+            first = environment[Slot.BLOCKS_DONE]
             each = len(self._target.program.instructions) * self._target.launch.warps_per_block
             last = min(last, first + max(1, instructions // each))
         places = address, address + launch_template.counts_at, address + launch_template.records_at
@@ -262,7 +262,7 @@ class TurnEngine:
         status = kernel.run(*places, first, last)
         self._tiers.add_seconds(kernel, time.perf_counter() - began)
         if self.kernel.suspends:
-            self.executed = self._start - int(environment[Slot.BUDGET])
+            self.executed = self._start - environment[Slot.BUDGET]
             more = status == Status.PAUSED
         else:
             self.executed = self.kernel.layout.executed(self.counts[:-1])
@@ -284,10 +284,8 @@ class TurnEngine:
     def _saved(self, resident: int) -> BetweenTurns:
         """Returns the arrays that change, of as many slots as were in use."""
         environment = self.work.environment
-        own = {slot: int(environment[slot]) for slot in _NUMBERS}
-        own |= {
-            at: int(environment[at] - environment[base]) for base, at in CURRENT_BLOCK_SLOTS.items()
-        }
+        own = {slot: environment[slot] for slot in _NUMBERS}
+        own |= {at: environment[at] - environment[base] for base, at in CURRENT_BLOCK_SLOTS.items()}
         arrays = {slot: part.copy() for slot, part in self._arrays(resident)}
         return BetweenTurns(own, arrays, resident, self._running())
 

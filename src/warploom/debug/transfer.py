@@ -97,11 +97,11 @@ class _Transfer:
         """Makes the warp that is in the middle of its turn, if one is, the running one of the
         grid."""
         environment, plan = self.work.environment, self.run.plan
-        number = int(environment[Slot.IN_TURN]) - 1
+        number = environment[Slot.IN_TURN] - 1
         if number < 0:
             return
         warp = grid.resident[plan.slot][number]
-        used = plan.length - int(environment[Slot.TURN_LEFT])
+        used = plan.length - environment[Slot.TURN_LEFT]
         warp.state.issued -= used
         grid.enter_mid_turn(warp, used)
 

@@ -35,7 +35,7 @@ def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate)
     copied = np.ones(len(Slot), bool)
     # Addresses point into the arena, and the new arena is elsewhere.
     copied[after.address_slots] = False
-    new.environment[copied] = old.environment[copied]
+    np.asarray(new.environment)[copied] = np.asarray(old.environment)[copied]
     # Everything from the plan up to the arrays of the block slots has one layout in both codes.
     same_layout = slice(after.starts[Slot.PLAN_AT], after.starts[Slot.STATES_BASE])
     new.arena[same_layout] = old.arena[same_layout]

@@ -14,9 +14,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from warploom.abi.environment import Slot, local_stride
 from warploom.core.errors import Allocation
 from warploom.core.lazy import cached_property
@@ -50,7 +47,7 @@ class HostCallbacks:
         self,
         services: Services,
         forget_bounds: Callable[[], None],
-        environment: npt.NDArray[np.int64],
+        environment: memoryview[int],
         cancellation: Cancellation,
     ) -> None:
         """`services` executes the device functions; `forget_bounds` invalidates the bounds of
@@ -113,7 +110,7 @@ class HostCallbacks:
         rows = max(1, len(parameters.elements))
         words = (ctypes.c_uint64 * (rows * WARP_SIZE)).from_address(data)
         table = [words[row * WARP_SIZE : (row + 1) * WARP_SIZE] for row in range(rows)]
-        block = int(self.environment[Slot.BLOCK])
+        block = self.environment[Slot.BLOCK]
 
         def read_memory(lane: int, address: int, size: int) -> bytes:
             """Returns bytes at a generic address of a lane, or raises its fault."""
@@ -137,7 +134,7 @@ class HostCallbacks:
         space, offset = Space.GLOBAL, address
         if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE:
             space, offset = Space.SHARED, address - SHARED_WINDOW
-            length = int(self.environment[Slot.SHARED_BYTES])
+            length = self.environment[Slot.SHARED_BYTES]
             allocation = Allocation(0, length, "the block's shared memory")
         elif LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_SIZE:
             space, offset = Space.LOCAL, address - LOCAL_WINDOW
@@ -153,14 +150,14 @@ class HostCallbacks:
         if space is Space.LOCAL:
             return self._read_local(fault, offset, size)
         if space is Space.SHARED:
-            return ctypes.string_at(int(self.environment[Slot.SHARED_AT]) + offset, size)
+            return ctypes.string_at(self.environment[Slot.SHARED_AT] + offset, size)
         return memory.read(address, size)
 
     def _read_local(self, fault: Fault, offset: int, size: int) -> bytes:
         """Returns bytes of the local memory of the warp and lane in `fault`, which is interleaved:
         4-byte word w of lane l is word w * 32 + l of the warp's."""
         stride = local_stride(self.services.program.local_bytes)
-        start = int(self.environment[Slot.LOCAL_AT]) + fault.warp * stride
+        start = self.environment[Slot.LOCAL_AT] + fault.warp * stride
         addresses = (
             # Byte by byte, since consecutive words of a lane are 128 bytes apart.
             start + interleaved(byte, fault.lane)

@@ -55,7 +55,7 @@ def _fault(work: WorkerLaunch) -> Exception:
     """Returns the error of the fault that the environment's FAULT_ slots record: its kind,
     instruction, thread and address, with the block's or thread's own memory (`_private_range`) or
     else the allocation nearest to the address."""
-    slots = {slot: int(work.environment[slot]) for slot in Slot}
+    slots = {slot: work.environment[slot] for slot in Slot}
     space = {code: space for space, code in SPACE_CODES.items()}[slots[Slot.FAULT_SPACE]]
     kind = FaultKind(slots[Slot.FAULT_KIND])
     if kind in ACCESSES:  # an address from 2**63 on is negative in the environment

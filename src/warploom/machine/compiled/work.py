@@ -15,6 +15,7 @@ from warploom.compilation.jit import CompiledKernel
 from warploom.core.interrupts import interrupts_held, let_interrupts_through
 from warploom.core.lazy import cached_property
 from warploom.isa.special import LAUNCH_WIDE
+from warploom.machine.caches import NO_CACHES
 from warploom.machine.compiled.handover import hand_over
 from warploom.machine.compiled.host_callbacks import HostCallbacks
 from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTemplate, TieredTemplate
@@ -35,6 +36,8 @@ LIMIT_STEP = 1 << 20
 """The most warp instructions that run between two checks of `max_instructions`."""
 
 Words = npt.NDArray[np.int64]
+
+_NO_CACHES_AT = int(NO_CACHES.ctypes.data)
 
 _FIRST, _END = Plan.next_block, Plan.blocks
 """The words of the schedule that hold the range of a part's blocks."""
@@ -81,7 +84,7 @@ class WorkerLaunch:
         buffers = launch_template.buffers()
         plan, environment = buffers.plan.words, buffers.environment
         plan[_FIRST], plan[_END] = blocks.start, blocks.stop
-        buffers.parameters[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
+        buffers.parameters[: len(launch.parameters)] = launch.parameters
         if launch.globals:
             buffers.globals[: len(launch.globals)] = launch.globals
         table = memory.table()
@@ -93,7 +96,9 @@ class WorkerLaunch:
         # The number of the next block, from which the progress of this part is computed.
         environment[Slot.BLOCKS_DONE] = blocks.start
         environment[Slot.INTERLEAVING] = Interleaving.UNKNOWN
-        environment[Slot.HIERARCHY_AT] = caches.ctypes.data
+        environment[Slot.HIERARCHY_AT] = (
+            _NO_CACHES_AT if caches is NO_CACHES else int(caches.ctypes.data)
+        )
         host_callbacks = None
         if launch_template.calls_host:
             services = Services(launch_template.kernel.program, launch, memory)
@@ -152,7 +157,7 @@ class WorkerLaunch:
         if kernel.suspends:
             environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - pace.instructions
         else:
-            first_block = int(environment[Slot.BLOCKS_DONE])
+            first_block = environment[Slot.BLOCKS_DONE]
             instructions = pace.instructions
             if self.launch.max_instructions is not None:
                 instructions = min(instructions, LIMIT_STEP)
@@ -166,9 +171,7 @@ class WorkerLaunch:
         self.seconds += seconds
         if self.tiered is not None:
             self.tiered.tiers.add_seconds(kernel, seconds)
-            # NumPy looks for attributes of an enumeration that it compares with, in code of Python
-            # whose exceptions it drops: an interrupt there would be lost.
-            if int(environment[Slot.INTERLEAVING]) == Interleaving.WANTED:
+            if environment[Slot.INTERLEAVING] == Interleaving.WANTED:
                 self.tiered.block_times.miss_interleaving(seconds)
         # The code ended the blocks of this slice, not the whole part.
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
@@ -252,7 +255,7 @@ class WorkerLaunch:
         return self.launch_template.kernel
 
     @property
-    def environment(self) -> Words:
+    def environment(self) -> memoryview[int]:
         """Returns the environment in the part's buffers (words by `Slot`)."""
         return self.buffers.environment
 
@@ -267,13 +270,13 @@ class WorkerLaunch:
         """Returns the number of the first block that has not begun."""
         if self.kernel.suspends:
             return self.buffers.plan.next_block
-        return int(self.environment[Slot.BLOCKS_DONE])
+        return self.environment[Slot.BLOCKS_DONE]
 
     @property
     def blocks_done(self) -> int:
         """Returns the number of the part's blocks that have ended, or that have begun if several
         are resident."""
-        return int(self.environment[Slot.BLOCKS_DONE]) - self.blocks.start
+        return self.environment[Slot.BLOCKS_DONE] - self.blocks.start
 
     @property
     def is_cancelled(self) -> bool:
@@ -350,7 +353,7 @@ class WorkerLaunch:
     @property
     def faulted(self) -> int:
         """Returns the index of the instruction at which a fault was found."""
-        return int(self.environment[Slot.FAULT_INSTRUCTION])
+        return self.environment[Slot.FAULT_INSTRUCTION]
 
     def unfinished(self) -> dict[int, WarpTable]:
         """Returns the state tables of the resident blocks' warps that have not ended, by their
