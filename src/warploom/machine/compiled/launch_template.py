@@ -47,7 +47,7 @@ REUSED_BYTES = 1 << 27
 cheaper than new pages from the system."""
 
 _ZEROS = memoryview(bytes(1 << 16))
-"""What short ranges are cleared with: a copy between two memoryviews takes 60 ns, an assignment to
+"""What short ranges are cleared with: a copy between two memoryviews needs 60 ns, an assignment to
 a slice of a NumPy array 300."""
 
 REUSED_COUNT_BYTES = 1 << 20
@@ -175,7 +175,7 @@ class LaunchBuffers:
     """The buffers of one worker's launch: `arena` holds all of them, as `LaunchTemplate` lays them
     out, and `address` is its address; the other attributes are views of its parts. What every
     launch writes (`environment`, words by `Slot`, and `parameters`, bytes) are memoryviews: a word
-    of one is set in a third of the time that NumPy takes."""
+    is written in a third of the time of NumPy."""
 
     def __init__(self, launch_template: LaunchTemplate) -> None:
         """Allocates the arena, aligned to ALIGNMENT, fills it as the template states, with this
