@@ -222,6 +222,9 @@ def reason(result: Result) -> str:
     if result.verdict == "passed":
         return ""
     known = [text for pattern, text in REASONS.items() if re.search(pattern, result.sample)]
+    program = result.sample.removesuffix("-cuda")
+    if program != result.sample:
+        known = [hecbench.REASONS[program]] if program in hecbench.REASONS else []
     return f": {known[0]}" if known else ""
 
 
@@ -239,12 +242,12 @@ as a second GPU. Times were measured on one CPU core that was also doing other w
 
 HECBENCH_PREFACE = """\
 This page lists programs of [HeCBench](https://github.com/zjin-lcf/HeCBench) that need no libraries
-of machine code and were selected at random ({drawn}). They were built by their own Makefiles with
-nvcc from NVIDIA's wheels, and run on a software H100. The command
-`python tools/cuda_samples.py CHECKOUT` runs the programs and writes this page.
+of machine code and were selected at random. They were built by their own Makefiles with nvcc from
+NVIDIA's wheels, and run on a software H100. The command
+`python tools/cuda_samples.py CHECKOUT {drawn}` runs the programs and writes this page.
 
 The arguments are those of the rule `run` of each Makefile, except that each kernel is repeated only
-once. A program may use 60 s of CPU time. Most programs exit with status 0 even if their results are
+once, and that two programs have smaller sizes (`ARGUMENTS` in tools/hecbench.py). A program may use 60 s of CPU time. Most programs exit with status 0 even if their results are
 wrong, so the verdict depends on what they print."""
 
 
@@ -303,7 +306,7 @@ def main() -> None:
         print(f"{sample.name}: {result.verdict}", flush=True)
         results[sample.name] = asdict(result)
         kept.write_text(json.dumps(results, indent=1), "utf-8")
-    preface = HECBENCH_PREFACE.format(drawn=f"`--most {given.most} --seed {given.seed}`")
+    preface = HECBENCH_PREFACE.format(drawn=f"--most {given.most} --seed {given.seed}")
     page = document(
         [Result(**result) for result in results.values()],
         "Programs of HeCBench" if hec else "NVIDIA's cuda-samples",
