@@ -247,8 +247,9 @@ NVIDIA's wheels, and run on a software H100. The command
 `python tools/cuda_samples.py CHECKOUT {drawn}` runs the programs and writes this page.
 
 The arguments are those of the rule `run` of each Makefile, except that each kernel is repeated only
-once, and that two programs have smaller sizes (`ARGUMENTS` in tools/hecbench.py). A program may use 60 s of CPU time. Most programs exit with status 0 even if their results are
-wrong, so the verdict depends on what they print."""
+once, and that two programs have smaller sizes (`ARGUMENTS` in tools/hecbench.py). A program may use
+60 s of CPU time. Most programs exit with status 0 even if their results are wrong, so the verdict
+depends on what they print."""
 
 
 def document(results: list[Result], title: str, preface: str) -> str:
