@@ -56,6 +56,7 @@ static struct {
     void (*release)(int);
     void (*fetch)(void **, void **, void **);
     void (*restore)(void *, void *, void *);
+    void *(*thread_state)(void);
 } bridge_python;
 
 static float bridge_float_bits(float value, int32_t *bits) {
@@ -167,6 +168,7 @@ static bridge_server bridge_attach(void) {
     bridge_python.release = release;
     bridge_python.fetch = bridge_find(library, "PyErr_Fetch");
     bridge_python.restore = bridge_find(library, "PyErr_Restore");
+    bridge_python.thread_state = bridge_find(library, "PyGILState_GetThisThreadState");
     if (!bridge_python.fetch || !bridge_python.restore) return NULL;
     int state = ensure();
     if (!atomic_load(&bridge.serve)) {
@@ -184,7 +186,8 @@ __attribute__((constructor)) static void bridge_load(void) {
 }
 
 /* Questions that need no Python, by the names of their functions. */
-enum { BRIDGE_OTHER, BRIDGE_INIT, BRIDGE_VERSION, BRIDGE_COUNT, BRIDGE_DEVICE, BRIDGE_POOL, BRIDGE_QUERY };
+enum { BRIDGE_OTHER, BRIDGE_INIT, BRIDGE_VERSION, BRIDGE_COUNT, BRIDGE_DEVICE, BRIDGE_POOL, BRIDGE_QUERY,
+       BRIDGE_CONTEXT, BRIDGE_CONTEXT_DEVICE };
 
 enum { BRIDGE_NO_DEVICE = 100 }; /* CUDA_ERROR_NO_DEVICE, cudaErrorNoDevice */
 
@@ -196,6 +199,8 @@ static const struct { const char *name; int8_t kind; } bridge_questions[] = {
     {"cuDeviceGetCount", BRIDGE_COUNT},
     {"cudaGetDeviceCount", BRIDGE_COUNT},
     {"cuDeviceGet", BRIDGE_DEVICE},
+    {"cuCtxGetCurrent", BRIDGE_CONTEXT},
+    {"cuCtxGetDevice", BRIDGE_CONTEXT_DEVICE},
     {"cuDeviceGetDefaultMemPool", BRIDGE_POOL},
     {"cudaDeviceGetDefaultMemPool", BRIDGE_POOL},
     {"cuStreamQuery", BRIDGE_QUERY},
@@ -220,6 +225,8 @@ static int bridge_answer(int question, const int64_t *arguments) {
     case BRIDGE_COUNT: *(int *)arguments[0] = 1; return 1;
     case BRIDGE_DEVICE: *(int *)arguments[0] = 0; return arguments[1] == 0;
     case BRIDGE_POOL: *(void **)arguments[0] = &pool; return 1;
+    case BRIDGE_CONTEXT: *(void **)arguments[0] = NULL; return 1;
+    case BRIDGE_CONTEXT_DEVICE: *(int *)arguments[0] = 0; return 1;
     default: return 1;
     }
 }
@@ -227,7 +234,7 @@ static int bridge_answer(int question, const int64_t *arguments) {
 /* Python ends, and with it all that was ever allocated: giving things back has nothing to do,
  * there is one device, and a context is what callers set it to before they ask: inactive. */
 static int64_t bridge_end(int32_t index, const int64_t *arguments) {
-    static const char *const gives_back[] = {"Free", "Destroy", "Unload", "Release", "Unregister",
+    static const char *const gives_back[] = {"Free", "Trim", "Destroy", "Unload", "Release", "Unregister",
                                              "Synchronize", "Detach", "PopCurrent", "PushCurrent",
                                              "SetCurrent", "PrimaryCtxGetState", "SetDevice",
                                              "WaitForEvents", "clFinish", "clFlush"};
@@ -240,13 +247,61 @@ static int bridge_is_main_thread(void) {
     return syscall(SYS_gettid) == getpid();
 }
 
+/* Whether this thread is none of Python's in a process that is: what it asks may be what a thread that
+ * holds Python's lock waits for. */
+static int bridge_is_foreign(void) {
+    if (bridge_started_python || bridge_is_main_thread()) return 0;
+    void *(*thread_state)(void) = bridge_python.thread_state;
+    if (!thread_state) thread_state = bridge_find(NULL, "PyGILState_GetThisThreadState");
+    if (!thread_state || thread_state()) return 0;
+    int (*is_initialized)(void) = bridge_find(NULL, "Py_IsInitialized");
+    return is_initialized && is_initialized();
+}
+
+enum { BRIDGE_PATIENCE = 10 }; /* seconds */
+
+static atomic_int bridge_waiting, bridge_entered; /* foreign threads: that wait for Python's lock; calls */
+
+/* Say once that a foreign thread waits for long: what holds Python's lock may wait for that thread. */
+static void *bridge_watch(void *unused) {
+    int before = 0;
+    for (int seconds = 0; seconds < BRIDGE_PATIENCE; sleep(1)) {
+        int entered = atomic_load(&bridge_entered);
+        seconds = atomic_load(&bridge_waiting) && entered == before ? seconds + 1 : 0;
+        before = entered;
+    }
+    fprintf(stderr,
+            "warploom: a thread of native code calls the driver, and has waited %d s for Python's lock.\n"
+            "  If the code that holds the lock waits for this thread, neither will go on: Warploom's\n"
+            "  driver is written in Python. Release the lock before waiting (ctypes.CDLL, not PyDLL;\n"
+            "  Py_BEGIN_ALLOW_THREADS; nanobind's and pybind11's gil_scoped_release).\n",
+            BRIDGE_PATIENCE);
+    return unused;
+}
+
+/* Get Python's lock for a call, and the server; null where that cannot be. */
+static bridge_server bridge_enter(int *state) {
+    static atomic_int is_watched;
+    pthread_t watch;
+    int is_foreign = bridge_is_foreign();
+    if (is_foreign && !atomic_exchange(&is_watched, 1) && !pthread_create(&watch, NULL, bridge_watch, NULL))
+        pthread_detach(watch);
+    atomic_fetch_add(&bridge_waiting, is_foreign);
+    bridge_server serve = atomic_load(&bridge.serve);
+    if (!serve) serve = bridge_attach();
+    if (serve) *state = bridge_python.ensure();
+    atomic_fetch_sub(&bridge_waiting, is_foreign);
+    atomic_fetch_add(&bridge_entered, is_foreign);
+    return serve;
+}
+
 static int64_t bridge_serve(int32_t index, const int64_t *arguments) {
     if (bridge_python_ends && bridge_python_ends()) return bridge_end(index, arguments);
-    bridge_server serve = atomic_load(&bridge.serve);
-    if (!serve && !(serve = bridge_attach())) return bridge_absent;
+    int state = 0;
+    bridge_server serve = bridge_enter(&state);
+    if (!serve) return bridge_absent;
     /* Destructors call while an exception of Python's is on its way, which is not for us. */
     void *type, *value, *trace;
-    int state = bridge_python.ensure();
     bridge_python.fetch(&type, &value, &trace);
     int promised = atomic_exchange(&bridge_promised, 0) - 1;
     if (promised >= 0 && promised != index) serve(promised, (const int64_t[]){0});
@@ -255,15 +310,6 @@ static int64_t bridge_serve(int32_t index, const int64_t *arguments) {
     bridge_python.release(state);
     if (atomic_exchange(&bridge.interrupted, 0)) raise(SIGINT);
     return code;
-}
-
-/* Whether this thread is none of Python's in a process that is: what it asks may be what a thread that
- * holds Python's lock waits for. */
-static int bridge_is_foreign(void) {
-    void *(*thread_state)(void) = bridge_find(NULL, "PyGILState_GetThisThreadState");
-    int (*is_initialized)(void) = bridge_find(NULL, "Py_IsInitialized");
-    if (bridge_started_python || !thread_state || !is_initialized || !is_initialized()) return 0;
-    return !bridge_is_main_thread() && !thread_state();
 }
 
 /* Answer what a foreign thread asks first, without Python's lock: initialization is promised, and done
@@ -275,7 +321,8 @@ static int bridge_answers_foreign(int32_t index, const int64_t *arguments) {
     int follows = promised && (question == BRIDGE_COUNT || question == BRIDGE_DEVICE);
     if (!(begins || follows) || !bridge_is_foreign()) return 0;
     if (question == BRIDGE_INIT) {
-        if (arguments[0] || getenv("CUDA_VISIBLE_DEVICES")) return 0;
+        const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+        if (arguments[0] || (visible && strcmp(visible, "0"))) return 0;
         atomic_store(&bridge_promised, index + 1);
     }
     return bridge_answer(question, arguments);

@@ -1,7 +1,7 @@
 """Builds the modules of CuPy's wheel that have a CUDA runtime linked into them anew, with the
 shared runtime, and puts them over the wheel's.
 
-    pip install 'warploom[nvcc]' cupy-cuda13x
+    pip install 'warploom[nvcc]' nvidia-curand cupy-cuda13x
     python tools/build_cupy.py
 
 From CuPy's source distribution of the installed version, with the headers of NVIDIA's wheels; the

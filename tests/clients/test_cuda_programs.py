@@ -165,6 +165,12 @@ def test_without_a_compiler_its_wheels_are_named(monkeypatch: pytest.MonkeyPatch
         found_nvcc()
 
 
+def test_the_driver_is_linked_without_an_installed_toolkit() -> None:
+    folder, *_ = completed(["-arch=sm_80", "x.cu", "-lcuda"])[-4:]
+    assert folder.startswith("-L")
+    assert Path(folder.removeprefix("-L"), "libcuda.so").resolve().name == "libcuda.so.1"
+
+
 def test_arguments_say_otherwise() -> None:
     """What a command line says of the runtime, lines and architectures stays as it is; PTX is added
     where it asks for machine code alone."""

@@ -22,6 +22,19 @@ def test_a_toolkit_is_made_without_a_cache(tmp_path: Path, monkeypatch: pytest.M
     assert front_toolkit() == toolkit
 
 
+def test_headers_of_a_wheel_that_is_installed_later_appear(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("warploom.clients.toolkit._roots", lambda: [tmp_path])
+    (tmp_path / "include").mkdir()
+    before = front_toolkit()
+    os.utime(tmp_path / "include", ns=(0, 0))
+    (tmp_path / "include" / "curand_kernel.h").touch()
+    assert not (before / "include" / "curand_kernel.h").exists()
+    assert (front_toolkit() / "include" / "curand_kernel.h").exists()
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows has no modes of folders")
 def test_a_folder_that_others_can_write_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -433,6 +433,7 @@ def test_what_nvrtc_writes() -> None:
     [
         ("", 1, 1, "the text is empty"),
         ("hello", 1, 1, "expected `.version`"),
+        ("Fatbin ptx code:\n.version 8.0\n", 1, 1, "remove the lines above it"),
         (".version x", 1, 10, "expected a version"),
         (HEAD + ".globl .u32 x;", 4, 1, "expected a directive"),
         (HEAD + ".global .u33 x;", 4, 9, "expected a type"),

@@ -260,6 +260,16 @@ def test_a_process_group_of_gloo():
     assert not torch.distributed.is_nccl_available()
 
 
+def test_histograms_of_integers_are_counted():
+    """The bins [0, 2), [2, 4), [4, 6), [6, 8]."""
+    values = torch.tensor([0, 1, 2, 2, 3, 7, 8, 9, -1], device="cuda", dtype=torch.int32)
+    for given in (values, values.to(torch.int8), values.float(), values.double()):
+        counts = torch.histc(given, bins=4, min=0, max=8)
+        assert counts.dtype is given.dtype
+        assert counts.tolist() == [2, 3, 0, 2]
+    assert torch.histc(values.clamp(min=0), bins=2).tolist() == [6, 3]
+
+
 def test_the_profiler_lists_operators():
     activities = torch.profiler.ProfilerActivity
     with torch.profiler.profile(activities=[activities.CPU, activities.CUDA]) as profile:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from warploom.clients.toolkit import PROGRAMS, missing_wheels, wheel_toolkit
+from warploom.clients.toolkit import PROGRAMS, STUBS, front_toolkit, missing_wheels, wheel_toolkit
 from warploom.core.errors import CompileError
 from warploom.frontends.hip import HIP_OPTIONS
 
@@ -82,6 +82,8 @@ def completed(arguments: Sequence[str]) -> list[str]:
         added += _missing_ptx(arguments)
     elif not has(ONE_CODE):
         added += OLDEST
+    if "-lcuda" in arguments:  # which only an installed toolkit has, among its stubs
+        added += [f"-L{front_toolkit() / STUBS}"]
     return [*added, *arguments]
 
 

@@ -31,7 +31,8 @@ FOLDERS = ("include", "lib", "nvvm")
 PROGRAMS = Path(__file__).parent / "bin"
 """Where Warploom's nvcc is."""
 
-LINKED = {"lib/stubs/libcuda.so": "libcuda.so.1"}
+STUBS = Path("lib", "stubs")
+LINKED = {STUBS / "libcuda.so": "libcuda.so.1"}
 """Libraries of Warploom's that programs are linked with where there is no driver."""
 
 
@@ -59,7 +60,14 @@ def _toolkit(programs: list[Path]) -> Path:
     """Returns the toolkit with the programs of these folders, in the cache or, where the cache
     cannot be written, among temporary files."""
     roots = _roots()
-    parts = map(str, (*programs, *roots, _libraries()))
+    # A folder's time changes when a wheel with further headers or libraries is installed.
+    states = (
+        (root / folder).stat().st_mtime_ns
+        for root in roots
+        for folder in FOLDERS
+        if (root / folder).exists()
+    )
+    parts = map(str, (*programs, *roots, _libraries(), *states))
     name = Path("toolkits", hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16])
     try:
         return _made(cache_directory() / name, programs)

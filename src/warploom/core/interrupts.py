@@ -50,17 +50,29 @@ def interrupts_held() -> Generator[None]:
     the signal.
     """
     before = signal.getsignal(signal.SIGINT)
-    if not callable(before) or threading.current_thread() is not threading.main_thread():
+    held = _Held(before) if callable(before) else None
+    if held is None or not _is_handled_by(held):
         yield
         return
-    held = _Held(before)
-    signal.signal(signal.SIGINT, held)
     try:
         yield
     finally:
         if signal.getsignal(signal.SIGINT) is held:  # else somebody has set another one meanwhile
             signal.signal(signal.SIGINT, before)
         held.let_through()
+
+
+def _is_handled_by(held: _Held) -> bool:
+    """Sets the handler of interrupts, and returns whether this thread may: the main thread alone.
+    Which one that is, `threading` does not know for certain: if it is first imported in a thread
+    that a library has started, that one counts as the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    try:
+        signal.signal(signal.SIGINT, held)
+    except ValueError:
+        return False
+    return True
 
 
 def let_interrupts_through() -> None:

@@ -88,7 +88,10 @@ class _ModuleParser:
         if not cursor.text:
             raise cursor.error("there is no PTX: the text is empty", cursor.at)
         if cursor.text != ".version":
-            raise cursor.wrong("`.version` at the start of the PTX text")
+            wanted = "`.version` at the start of the PTX text"
+            if ".version" in cursor.tokens.texts:  # as in what `cuobjdump -ptx` prints
+                wanted += " (remove the lines above it)"
+            raise cursor.wrong(wanted)
         cursor.at += 1
         found = re.fullmatch(r"(\d+)\.(\d+)", cursor.text)
         if found is None:

@@ -1,6 +1,7 @@
 """Computes operators that have a kernel for CUDA and none for the CPU: by other operators.
 
-Fused cells of recurrent networks, attention, products with a result type of their own. Where
+Fused cells of recurrent networks, attention, products with a result type of their own, histograms
+of integers. Where
 PyTorch has a decomposition of an operator, that serves; any other is an error which names it.
 """
 
@@ -221,6 +222,24 @@ def fused_dropout(tensor: Tensor, keep: float, generator: Any = None) -> tuple[T
     return masked_scale(tensor, mask, 1 / keep), mask
 
 
+def histc(values: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """Returns how many values are in each of the bins of equal width between `min` and `max`, or
+    between the least and the greatest value if these are equal. Integers in integer arithmetic: the
+    CPU has a kernel for floats alone."""
+    if values.is_floating_point():
+        from warploom.clients.torch.host_operators import host_operator
+
+        return host_operator("aten::histc", overload("aten::histc"))(values, bins, min, max)
+    numbers, lowest, highest = values.flatten().long(), int(min), int(max)
+    if lowest == highest and numbers.numel():
+        lowest, highest = int(numbers.min()), int(numbers.max())
+    if lowest == highest:
+        lowest, highest = lowest - 1, highest + 1
+    numbers = numbers[(numbers >= lowest) & (numbers <= highest)]
+    places = ((numbers - lowest) * bins).div(highest - lowest, rounding_mode="floor")
+    return torch.bincount(places.clamp(max=bins - 1), minlength=bins).to(values.dtype)
+
+
 def _typed(product: Function) -> Function:
     """Returns a product whose operands are turned into the type of the result before."""
 
@@ -255,6 +274,7 @@ SUBSTITUTES: dict[str, Function] = {
     "_thnn_fused_gru_cell": gru_cell,
     "_thnn_fused_gru_cell_backward": gru_cell_backward,
     "_masked_scale": masked_scale,
+    "histc": histc,
     "_fused_dropout": fused_dropout,
     "_use_cudnn_ctc_loss": _no,
     "_use_cudnn_ctc_loss.Tensor": _no,
