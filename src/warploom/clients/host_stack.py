@@ -88,14 +88,19 @@ def is_program() -> bool:
     return not name.startswith("python")
 
 
+def file_at(address: int) -> str:
+    """Returns the name of the program or library that an address is in; nothing where that is
+    memory of no file."""
+    try:
+        return Path(_frame(ctypes.CDLL(None), address).file).name
+    except (OSError, AttributeError):  # the C library has no `dladdr`
+        return ""
+
+
 def library_at(address: int) -> str:
     """Returns the name of the library that an address is in; nothing where that is the program
     itself, or memory of no file."""
-    try:
-        file = _frame(ctypes.CDLL(None), address).file
-    except (OSError, AttributeError):  # the C library has no `dladdr`
-        return ""
-    name = Path(file).name
+    name = file_at(address)
     return name if ".so" in name else ""
 
 

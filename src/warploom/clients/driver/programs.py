@@ -9,7 +9,7 @@ from warploom.clients.driver.device_runtime import with_runtime
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.fatbin import NoPtx, ptx_at
-from warploom.clients.host_stack import library_at
+from warploom.clients.host_stack import file_at, library_at
 from warploom.clients.kept_ptx import kept_ptx
 from warploom.clients.nvidia_libraries import machine_code_of
 from warploom.core.errors import WarploomError
@@ -115,8 +115,9 @@ def _size(variable: Variable) -> int:
 
 
 def load(image: int, name: str = "module") -> LoadedProgram:
-    """Returns the program of an image in memory: PTX text, or a fat binary with PTX in it. Raises
-    DriverError, explained: NO_BINARY_FOR_GPU without PTX, INVALID_PTX for what is none."""
+    """Returns the program of an image in memory: PTX text, or a fat binary with PTX in it. Messages
+    call it by the file that it is in, or `name` in memory of no file. Raises DriverError,
+    explained: NO_BINARY_FOR_GPU without PTX, INVALID_PTX for what is none."""
     if not image:
         raise DriverError(Result.INVALID_VALUE)
     device = state.device
@@ -129,7 +130,9 @@ def load(image: int, name: str = "module") -> LoadedProgram:
             raise DriverError(Result.NO_BINARY_FOR_GPU, explained) from None
         text, others = kept, []
     try:
-        return LoadedProgram(with_runtime(device, text, name, others))
+        file = file_at(image)
+        title = f"PTX of {file}" if file else name
+        return LoadedProgram(with_runtime(device, text, title, others))
     except WarploomError as error:
         raise DriverError(Result.INVALID_PTX, str(error)) from None
 
