@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import plants
 import pytest
+from fuzzing.branches import TakenSides, sides_of
 from fuzzing.cases import Case, Finding, Outcome
 from fuzzing.drawing import draw
 from fuzzing.reduction import reduce_content
@@ -21,9 +23,10 @@ from fuzzing.targets.launches import WrongResult
 from fuzzing.targets.programs import shaped_programs
 from replays import LAUNCH, Disagreement, replay
 
-from warploom.isa.spec import FORMS
+from warploom.isa.spec import FORMS, decode
 from warploom.llvm import disk_cache
 from warploom.lower.terms import terms
+from warploom.machine.reference import evaluate
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOUND, NOTHING = 1, 0
@@ -103,6 +106,24 @@ def test_programs_have_all_forms_but_those_of_calls_and_the_stack() -> None:
         *("call", "ret", "trap", "alloca", "stacksave", "stackrestore", "wgmma")
     }
     assert forms.executed(range(forms.PROGRAMS)) == forms.EVERY
+
+
+def test_sides_of_conditions_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`selp` has one condition, its predicate."""
+    monkeypatch.setitem(evaluate.NODES, "select", evaluate.NODES["select"])  # put back afterwards
+    taken, [term] = TakenSides(), decode("selp.b32").terms
+    taken.add(["selp.b32"])
+    numbers = np.arange(4, dtype=np.uint32)
+    for predicates, sides in (
+        ([True] * 4, ("selp.b32 0 true",)),
+        ([False] * 4, ("selp.b32 0 false",)),
+        ([True, False] * 2, ("selp.b32 0 false", "selp.b32 0 true")),
+    ):
+        evaluate.evaluate(term, [numbers, numbers, np.array(predicates)], 4)
+        assert taken.collect() == sides
+    assert taken.collect() == ()
+    assert sides_of("selp.b32") == 2
+    assert sides_of("add.u32") == 0
 
 
 def test_a_missing_bounds_check_is_found(tmp_path: Path) -> None:

@@ -48,12 +48,14 @@ class Tally:
 
 
 class Campaign:
-    """Runs a plan. `report` hears of each new finding."""
+    """Runs a plan. `report` hears of each new finding. `sides`: those of conditions in the
+    semantics of instructions that lanes took."""
 
     def __init__(self, plan: Plan, report: Callable[[Finding], object]) -> None:
         self.plan, self._report = plan, report
         self.tallies = {target.name: Tally() for target in plan.targets}
         self.findings: dict[tuple[str, str], Finding] = {}
+        self.sides: set[str] = set()
         self._lock = threading.Lock()
         self._failures: list[BaseException] = []
         self._deadline = float("inf")
@@ -116,6 +118,8 @@ class Campaign:
             tally = self.tallies[target.name]
             tally.examples += 1
             tally.processor_seconds += outcome.processor_seconds
+            self.sides.update(outcome.sides)
+            outcome = replace(outcome, sides=())
             if not outcome.kind:
                 return False
             key = target.name, outcome.signature

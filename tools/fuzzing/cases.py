@@ -42,12 +42,13 @@ class Target:
 @dataclass(frozen=True)
 class Outcome:
     """What a case did: `kind` is empty where all is well. Outcomes of one `signature` are taken for
-    the same error."""
+    the same error. `sides`: those of conditions in the semantics that lanes took (`branches`)."""
 
     kind: str = ""
     signature: str = ""
     message: str = ""
     processor_seconds: float = 0.0
+    sides: tuple[str, ...] = ()
 
 
 @dataclass

@@ -6,6 +6,7 @@ import resource
 from dataclasses import asdict
 from typing import Any
 
+from fuzzing.branches import sides_of
 from fuzzing.campaign import SEEDS, Campaign
 from fuzzing.cases import Finding
 from fuzzing.targets import forms
@@ -34,13 +35,18 @@ def _coverage(campaign: Campaign) -> list[str]:
     if tally is None or not tally.examples:
         return []
     first = campaign.plan.seed * SEEDS
-    executed = forms.executed(range(first, first + tally.examples))
+    seeds = range(first, first + tally.examples)
+    executed = forms.executed(seeds)
     every = {spec for specs in FORMS.values() for spec in specs}
     left = sorted(spec.syntax for spec in forms.EVERY - executed)
     line = f"Instruction forms executed by `forms`: {len(executed)} of {len(every)}"
-    return [f"{line} ({len(forms.EVERY)} are in its families)."] + [
-        f"Not executed: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}"
-    ] * bool(left)
+    opcodes = {opcode for seed in seeds for opcode in forms.opcodes(seed)}
+    sides = sum(map(sides_of, opcodes))
+    return [
+        f"{line} ({len(forms.EVERY)} are in its families).",
+        f"Sides of conditions in the semantics of its {len(opcodes):,} operations that lanes took: "
+        f"{len(campaign.sides):,} of {sides:,}.",
+    ] + [f"Not executed: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}"] * bool(left)
 
 
 def processor_seconds() -> float:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from fuzzing.branches import TakenSides
 from fuzzing.cases import Case, Outcome
-from fuzzing.targets import TARGETS, files
+from fuzzing.targets import TARGETS, files, forms
 
 HEADROOM = 6 << 30
 """Address space that a worker may take beyond what it has once the machines are loaded; the ranges
@@ -43,6 +44,7 @@ def serve(connection: Connection, plant: str) -> None:
     if plant:
         module, _, function = plant.partition(":")
         getattr(importlib.import_module(module), function)()
+    taken = TakenSides()
     base = address_space()
     resource.setrlimit(resource.RLIMIT_AS, (base + HEADROOM, resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -53,8 +55,11 @@ def serve(connection: Connection, plant: str) -> None:
         except EOFError:
             return
         began = time.process_time()
+        if not isinstance(asked, Case) and asked[0] == "forms":
+            taken.add(forms.opcodes(asked[1]))
         outcome, case = examine(asked)
-        outcome = replace(outcome, processor_seconds=time.process_time() - began)
+        seconds = time.process_time() - began
+        outcome = replace(outcome, processor_seconds=seconds, sides=taken.collect())
         connection.send((outcome, case, address_space() - base > RETIRE))
 
 

@@ -43,9 +43,14 @@ def _programs(lap: int) -> list[tuple[str, list[OpSpec]]]:
     return rng.sample(programs, len(programs))
 
 
+def opcodes(seed: int) -> list[str]:
+    """Returns the opcodes of a seed's program."""
+    return str(generate(seed).content).split()
+
+
 def executed(seeds: Iterable[int]) -> set[OpSpec]:
     """Returns the forms in the programs of seeds."""
-    return {decode(opcode).spec for seed in seeds for opcode in str(generate(seed).content).split()}
+    return {decode(opcode).spec for seed in seeds for opcode in opcodes(seed)}
 
 
 PROGRAMS = len(_programs(0))
