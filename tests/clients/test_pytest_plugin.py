@@ -149,15 +149,17 @@ FAULTS = """
 """
 
 
+@pytest.mark.parametrize("settings", [(), ("-o", "python_files=*.py")])
 def test_a_device_is_whole_again_in_the_next_test(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    settings: tuple[str, ...], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where pytest's settings have it import all files."""
     pytest.importorskip("numba_cuda")
     if not libraries_are_built():
         pytest.skip("the stand-in libraries are not built")
     monkeypatch.setenv("WARPLOOM_CACHE_DIR", CACHE)
     pytester.makepyfile(FAULTS)
-    outcome = pytester.runpytest_subprocess("--warploom", "-p", "no:cacheprovider")
+    outcome = pytester.runpytest_subprocess("--warploom", "-p", "no:cacheprovider", *settings)
     outcome.assert_outcomes(failed=1, passed=1)
     outcome.stdout.fnmatch_lines(["*FAILED*test_that_faults*"])
 
