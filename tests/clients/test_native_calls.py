@@ -61,7 +61,7 @@ def test_a_thread_that_waits_for_the_lock_of_its_caller_is_reported(
     """Python answers what is more than the first questions, so neither thread goes on."""
     program = (
         "import ctypes, signal; driver = ctypes.CDLL('libcuda.so.1', ctypes.RTLD_GLOBAL)\n"
-        f"signal.alarm(20); ctypes.PyDLL('{library}').more_in_a_thread()"
+        f"signal.alarm(25); ctypes.PyDLL('{library}').more_in_a_thread()"
     )
     done = run_program([sys.executable, "-c", program])
     assert done.returncode == -signal.SIGALRM
