@@ -17,8 +17,9 @@ class Scope:
     """One function of a module, its names by what they are.
 
     `variables` holds the module's and the function's, parameters among them; `inputs` are the
-    parameters that a function may only read, and `received` the `.param` variables in which its
-    calls return results. `address_bits` are those of the module's addresses.
+    parameters that a function may only read, and `readable` its `.param` variables that have a
+    value: parameters, results, and those in which its calls return results. `address_bits` are
+    those of the module's addresses.
     """
 
     function: Function
@@ -26,7 +27,7 @@ class Scope:
     functions: dict[str, Function]
     labels: frozenset[str]
     inputs: frozenset[str]
-    received: frozenset[str]
+    readable: frozenset[str]
     targets: dict[str, Targets | Prototype]
     address_bits: int
 
@@ -44,7 +45,9 @@ class Scope:
             {f.name: f for f in module.functions},
             frozenset(s.name for s in body if isinstance(s, Label)),
             frozenset(p.name for p in function.parameters),
-            frozenset(_received(body)),
+            frozenset(
+                (*_received(body), *(v.name for v in (*function.parameters, *function.returns)))
+            ),
             {s.name: s for s in body if isinstance(s, Targets | Prototype)},
             module.address_size,
         )
