@@ -48,6 +48,7 @@ static const int bridge_version;
 static atomic_int bridge_is_child;
 static int bridge_started_python;
 static atomic_int bridge_promised; /* 1 and the index of an initialization that is still to be done */
+static atomic_int bridge_initialized; /* CUDA_VISIBLE_DEVICES is read before that only */
 static int (*bridge_python_ends)(void);
 
 /* Python's functions that each call needs. */
@@ -312,17 +313,33 @@ static int64_t bridge_serve(int32_t index, const int64_t *arguments) {
     return code;
 }
 
+/* Whether CUDA_VISIBLE_DEVICES shows device 0: 1 if it does, 0 if it hides it, -1 if it names a UUID,
+ * which Python compares. */
+static int bridge_shows_device(void) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (!visible) return 1;
+    char *end;
+    long first = strtol(visible, &end, 10);
+    if (end == visible && strstr(visible, "GPU-")) return -1;
+    return end > visible && first == 0;
+}
+
 /* Answer what a foreign thread asks first, without Python's lock: initialization is promised, and done
- * by the next call. Gives 1 if that is all. */
-static int bridge_answers_foreign(int32_t index, const int64_t *arguments) {
+ * by the next call; no device if that is hidden. Gives 1 if that is all, and writes the result's code. */
+static int bridge_answers_foreign(int32_t index, const int64_t *arguments, int64_t *code) {
+    *code = 0;
     int question = bridge_question(index);
     int promised = atomic_load(&bridge_promised) != 0;
     int begins = question == BRIDGE_INIT || question == BRIDGE_VERSION;
     int follows = promised && (question == BRIDGE_COUNT || question == BRIDGE_DEVICE);
     if (!(begins || follows) || !bridge_is_foreign()) return 0;
     if (question == BRIDGE_INIT) {
-        const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-        if (arguments[0] || (visible && strcmp(visible, "0"))) return 0;
+        int shows = atomic_load(&bridge_initialized) ? 1 : bridge_shows_device();
+        if (arguments[0] || shows < 0) return 0;
+        if (!shows) {
+            *code = BRIDGE_NO_DEVICE;
+            return 1;
+        }
         atomic_store(&bridge_promised, index + 1);
     }
     return bridge_answer(question, arguments);
@@ -332,11 +349,13 @@ static int bridge_answers_foreign(int32_t index, const int64_t *arguments) {
  * so Python first turns other threads away, and waits for those that have come in. */
 static int64_t bridge_call(int32_t index, const int64_t *arguments) {
     if (atomic_load(&bridge_is_child)) return bridge_forked;
-    if (bridge_answers_foreign(index, arguments)) return 0;
+    int64_t answered;
+    if (bridge_answers_foreign(index, arguments, &answered)) return answered;
     atomic_fetch_add(&bridge.calls, 1);
     int refused = atomic_load(&bridge.ending) && !bridge_is_main_thread();
     int64_t code = refused ? bridge_end(index, arguments) : bridge_serve(index, arguments);
     atomic_fetch_sub(&bridge.calls, 1);
+    if (!code && bridge_question(index) == BRIDGE_INIT) atomic_store(&bridge_initialized, 1);
     /* CUDA's runtime gives a number of devices with this error, too. */
     int counts_none = code == BRIDGE_NO_DEVICE && bridge_question(index) == BRIDGE_COUNT;
     if (counts_none && arguments[0]) *(int *)arguments[0] = 0;

@@ -158,6 +158,8 @@ def test_run_prints_json(warploom, ptx: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["run", "PTX", "--bogus"], 2, "No such option"),
+        (["run", "PTX", "--report", "all"], 2, "programs have it: see `warploom run-program"),
+        (["run", "--section", "launch", "a.py"], 2, "launches of a kernel have it: see"),
         (["run", "PTX", "--grid", "x"], 2, "--grid 'x' is not valid"),
         (["run", "PTX", "--arg", "huh"], 2, "neither a number nor a buffer"),
         (["run", "PTX", "--save", "x=a.npy"], 2, "one of this launch's buffers"),

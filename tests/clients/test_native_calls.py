@@ -55,6 +55,20 @@ print(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), bool(context))"
     assert outcome(run_program, library, statement) == ["110", "0 True"]
 
 
+@pytest.mark.parametrize("visible", ["", "-1", "1", "none"])
+def test_a_thread_learns_that_the_device_is_hidden(
+    visible: str, run_program: RunProgram, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CUDA_ERROR_NO_DEVICE is 100; the variable is read once (CUDA C++ Programming Guide)."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert outcome(run_program, library, "print(held.init_in_a_thread())") == ["100"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    statement = f"""driver.cuInit(0)
+import os; os.environ["CUDA_VISIBLE_DEVICES"] = {visible!r}
+print(held.init_in_a_thread())"""
+    assert outcome(run_program, library, statement) == ["0"]
+
+
 def test_a_thread_that_waits_for_the_lock_of_its_caller_is_reported(
     run_program: RunProgram, library: Path
 ) -> None:

@@ -22,6 +22,9 @@ USAGE_ERRORS: type[Exception] = typer.BadParameter.__bases__[0]
 
 OTHER = "Options"
 
+OF_PROGRAMS = "-program"
+"""The ending of the name of a command's form for programs."""
+
 
 class GroupedCommand(TyperCommand):
     """A command whose help lists its options by their group (`rich_help_panel`)."""
@@ -54,7 +57,25 @@ def usage_message(error: Exception) -> str:
     command = context.command_path if context is not None else "warploom"
     sentence = message.rstrip(".")
     end = "" if sentence.endswith("?") else "."
+    other = _other_form(error)
+    if other:
+        kind = "programs" if other.endswith(OF_PROGRAMS) else "launches of a kernel"
+        option = getattr(error, "option_name", "")
+        return f"error: {command} has no option {option}; {kind} have it: see `{other} --help`."
     return f"error: {sentence}{end} See `{command} --help`."
+
+
+def _other_form(error: Exception) -> str:
+    """Returns the command that has the option that a usage error does not know, if that is the form
+    of the same command for programs, or for kernels; empty if it has not."""
+    context, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
+    if context is None or context.parent is None or option is None:
+        return ""
+    name = context.info_name
+    other = name.removesuffix(OF_PROGRAMS) if name.endswith(OF_PROGRAMS) else name + OF_PROGRAMS
+    command = context.parent.command.get_command(context.parent, other)
+    known = {text for one in command.params for text in one.opts} if command else set[str]()
+    return f"{context.parent.command_path} {other}" if option in known else ""
 
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")

@@ -44,6 +44,19 @@ int in_a_thread(void) {
     return answer;
 }
 
+static void *initialize(void *code) {
+    *(int *)code = cuInit(0);
+    return NULL;
+}
+
+int init_in_a_thread(void) {
+    int code = 0;
+    pthread_t thread;
+    pthread_create(&thread, NULL, initialize, &code);
+    pthread_join(thread, NULL);
+    return code;
+}
+
 static void *ask_more(void *answer) {
     return (void *)(long)(cuInit(0) | cuDeviceGetAttribute(answer, 75, 0));
 }

@@ -127,10 +127,10 @@ class Tiers:
     @property
     def _has_baseline(self) -> bool:
         """Returns true if launches of the variant may begin in baseline code: not if they are
-        recorded, observed, sanitized or debugged."""
+        observed, sanitized or debugged."""
         variant = self.variant
         is_plain = variant.sanitizes is None and variant.debugging is None
-        return is_plain and not (variant.is_watched or variant.runs_side_by_side)
+        return is_plain and not (variant.observes or variant.runs_side_by_side)
 
     @cached_property
     def _levels(self) -> tuple[Effort, ...]:
