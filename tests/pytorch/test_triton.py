@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 import triton
 import triton_kernels as kernels
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 def test_softmax():
@@ -47,3 +48,26 @@ def test_autotuning_takes_the_first_configuration():
     kernels.add[lambda meta: (triton.cdiv(1000, meta["block"]),)](x, y, z, 1000)
     assert torch.equal(z, x + y)
     assert kernels.add.best_config.kwargs == {"block": 64}
+
+
+def test_descriptors_made_by_kernels():
+    """`make_tensor_descriptor` writes tensor maps to memory of Triton's allocator (`tensormap`,
+    `cp.async.bulk.tensor`). Tiles beyond the end are cut off."""
+    triton.set_allocator(
+        lambda size, _alignment, _stream: torch.empty(size, dtype=torch.int8, device="cuda")
+    )
+    x = torch.randn(72, 100, device="cuda")
+    y = torch.full((100, 72), -1.0, device="cuda")
+    grid = (triton.cdiv(72, 32), triton.cdiv(100, 64))
+    kernels.transpose_by_descriptors[grid](x, y, 72, 100, bm=32, bn=64)
+    assert torch.equal(y, x.T)
+
+
+def test_descriptors_made_on_the_host():
+    """Loads beyond the end give zeros; reductions into a tensor by `cp.reduce.async.bulk.tensor`."""
+    x = torch.arange(48 * 32, device="cuda", dtype=torch.float32).reshape(48, 32)
+    y = torch.ones(32, 32, device="cuda")
+    tile = [16, 32]
+    source, target = (TensorDescriptor.from_tensor(one, tile) for one in (x, y))
+    kernels.add_rows[(3, 1)](source, target, bm=16, bn=32)
+    assert torch.equal(y, 1 + x[:32] + x[16:])

@@ -92,3 +92,18 @@ def sum_unordered(x, total, block: tl.constexpr):
     part = tl.sum(tl.load(x + tl.program_id(0) * block + tl.arange(0, block)), 0)
     before = tl.load(total)
     tl.store(total, before + part)
+
+
+@triton.jit
+def transpose_by_descriptors(x, y, m, n, bm: tl.constexpr, bn: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, shape=[m, n], strides=[n, 1], block_shape=[bm, bn])
+    target = tl.make_tensor_descriptor(y, shape=[n, m], strides=[m, 1], block_shape=[bn, bm])
+    row, column = tl.program_id(0) * bm, tl.program_id(1) * bn
+    target.store([column, row], source.load([row, column]).T)
+
+
+@triton.jit
+def add_rows(source, target, bm: tl.constexpr, bn: tl.constexpr):
+    row, column = tl.program_id(0) * bm, tl.program_id(1) * bn
+    tile = source.load([row, column]) + source.load([row + bm, column])
+    target.atomic_add([row, column], tile)

@@ -45,7 +45,7 @@ def replace_operators() -> None:
     from warploom.clients.torch.host_operators import host_operator
     from warploom.clients.torch.layouts import arranged
     from warploom.clients.torch.nondeterminism import checked
-    from warploom.clients.torch.selection import KEYS, host_computed
+    from warploom.clients.torch.selection import KEYS, host_computed, overload
     from warploom.clients.torch.substitutes import cuda_only
 
     for key in KEYS:
@@ -57,4 +57,5 @@ def replace_operators() -> None:
             library.impl(name.removeprefix("aten::"), function, key)
         if key == "CUDA":
             for name, function in cuda_only():
+                function = checked(name, overload(name), function)
                 library.impl(name.removeprefix("aten::"), function, key)
