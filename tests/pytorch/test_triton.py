@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import triton
 import triton_kernels as kernels
@@ -48,6 +50,16 @@ def test_autotuning_takes_the_first_configuration():
     kernels.add[lambda meta: (triton.cdiv(1000, meta["block"]),)](x, y, z, 1000)
     assert torch.equal(z, x + y)
     assert kernels.add.best_config.kwargs == {"block": 64}
+
+
+def test_autotuning_compiles_until_a_configuration_works():
+    x = torch.randn(100, device="cuda")
+    y = torch.empty_like(x)
+    kernels.double[lambda meta: (triton.cdiv(100, meta["block"]),)](x, y, 100)
+    assert torch.equal(y, 2 * x)
+    assert kernels.double.best_config.kwargs == {"block": 64}
+    times = kernels.double.configs_timings.items()
+    assert [config.kwargs["block"] for config, [time, *_] in times if math.isfinite(time)] == [64]
 
 
 def test_descriptors_made_by_kernels():

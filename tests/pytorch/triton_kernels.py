@@ -79,6 +79,15 @@ def add(x, y, z, n, block: tl.constexpr):
     tl.store(z + at, tl.load(x + at, mask=mask) + tl.load(y + at, mask=mask), mask=mask)
 
 
+@triton.autotune([triton.Config({"block": size}) for size in (256, 64, 128)], key=["n"])
+@triton.jit
+def double(x, y, n, block: tl.constexpr):
+    """Doubles a vector; its first configuration does not compile."""
+    tl.static_assert(block < 256)
+    at = tl.program_id(0) * block + tl.arange(0, block)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
 @triton.jit
 def double_unguarded(x, y, block: tl.constexpr):
     """Reads and writes whole blocks, whatever the length of the vectors."""

@@ -13,6 +13,12 @@ from typing import Any
 EQUAL = 1.0
 """The time of every configuration, in ms: autotuners take the first of the fastest."""
 
+NEVER = float("inf")
+"""The time of a configuration that is not run."""
+
+QUANTILES = 3
+"""The times of a configuration that Triton's autotuner reads."""
+
 
 def settle_inductor(benchmarking: Any) -> None:
     """Makes Inductor's module `benchmarking` run nothing for a time."""
@@ -41,7 +47,7 @@ def compile_first_configuration(heuristics: Any) -> None:
 
 
 def settle_triton(driver: Any) -> None:
-    """Makes `triton.autotune` run each configuration once, to find those that do not work."""
+    """Makes Triton's benchmarker run a kernel once."""
 
     def run_once(
         kernel_call: Callable[[], object], quantiles: tuple[float, ...] = (), **_options: Any
@@ -53,3 +59,23 @@ def settle_triton(driver: Any) -> None:
         return run_once
 
     driver.CudaDriver.get_benchmarker = get_benchmarker
+
+
+def compile_first_that_works(autotuner: Any) -> None:
+    """Makes `triton.autotune` compile and run configurations until one works, unless the program
+    has given it a function that times them."""
+    run_configuration = autotuner.Autotuner._bench
+
+    @wraps(run_configuration)
+    def first_that_works(self: Any, *args: Any, **options: Any) -> Any:
+        if getattr(self, "_do_bench", None) is not None:
+            return run_configuration(self, *args, **options)
+        # Each call of the tuned function has a new dictionary of its arguments.
+        if getattr(self, "warploom_settled_for", None) is self.nargs:
+            return [NEVER] * QUANTILES
+        times = run_configuration(self, *args, **options)
+        if times[0] == EQUAL:
+            self.warploom_settled_for = self.nargs
+        return times
+
+    autotuner.Autotuner._bench = first_that_works

@@ -36,6 +36,7 @@ PREPARED = {
         "compile_first_configuration",
     ),
     "triton.backends.nvidia.driver": ("warploom.clients.autotuning", "settle_triton"),
+    "triton.runtime.autotuner": ("warploom.clients.autotuning", "compile_first_that_works"),
 }
 """Modules that are prepared: the function that gets the module when it has been imported."""
 
