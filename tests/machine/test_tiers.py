@@ -316,7 +316,7 @@ def test_a_running_launch_goes_on_in_better_code(
     monkeypatch.setattr(tiers_module, "SECONDS_AN_INSTRUCTION", 0.0)
     monkeypatch.setattr(tiers_module, "SECONDS_IN", dict.fromkeys(Effort, 1e-9))
     assert left() == expected
-    lowest = "baseline" if watch == "not watched" else "level 0"
+    lowest = "level 0" if watch == "sanitized" else "baseline"
     assert [*dict.fromkeys(efforts)] == [lowest, "level 1", "level 3"]
 
 

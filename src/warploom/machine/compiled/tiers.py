@@ -1,9 +1,9 @@
 """Chooses between code that compiles fast and code that runs fast, by the time that a kernel's
 launches have spent in its code.
 
-A kernel begins in baseline code (`lower.baseline`), or, if it is recorded, observed, sanitized or
-debugged, in code that LLVM hardly optimizes (level 0). It gets better code, one level after the
-other, when its launches have spent so much time in the code before:
+A kernel begins in baseline code (`lower.baseline`), or, if it is observed, sanitized or debugged,
+in code that LLVM hardly optimizes (level 0). It gets better code, one level after the other, when
+its launches have spent so much time in the code before:
 
     baseline code  0.05 s  level 1  1 s  level 3
     level 0        0.3 s   level 1  1 s  level 3
