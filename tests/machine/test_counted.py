@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.abi.range_cache import RETIRED_SETS
 from warploom.cost.fields import CostRecord
-from warploom.machine.compiled.counted import combined_tally
+from warploom.machine.compiled.counted import Counted, combined_tally
+from warploom.machine.compiled.merged_caches import Words, merged_caches
 from warploom.observe.counters import Counters
 
 SOURCE = """
@@ -51,3 +53,35 @@ def test_the_launches_that_were_added_up_keep_their_own_counts(options: dict[str
     runs = [kernel[1, 32](x, at, y) for _ in range(3)]
     combined_tally([run.counted for run in runs])
     assert [run.counters.global_store_sectors for run in runs] == [2] * 3
+
+
+REPITCHED = """
+__global__ void rows(const float *x, float *y, int first, int then)
+{
+    float sum = 0;
+#pragma unroll 1
+    for (int i = 0; i < 20; i++)
+        sum += x[threadIdx.y * (i < 5 ? first : then) + threadIdx.x];
+    y[threadIdx.y * blockDim.x + threadIdx.x] = sum;
+}
+"""
+
+
+def test_equal_launches_leave_one_table() -> None:
+    """A warp of 16x2 threads has two runs of lanes; once more accesses have had the second distance
+    of the runs than the first, the entry of the first is replaced. A run is 64 bytes: two sectors,
+    or three if it begins 400 bytes after the first one, which is half a sector off."""
+    kernel = (gpu := wl.Device("a100")).compile(REPITCHED)["rows"]
+    x, y = gpu.zeros(1000, np.float32), gpu.zeros(32, np.float32)
+    counted = [kernel[1, (16, 2)](x, y, 100, 200).counted for _ in range(5)]
+    parts: list[Words] = []
+    for one in counted:
+        assert isinstance(one, Counted)
+        layout = one.kernel.layout
+        parts += [part.view(np.int64)[one.records_at + layout.caches_at :] for part in one.parts]
+    entries = parts[0][layout.caches.entries_at :].reshape(-1, layout.caches.set_words)
+    assert entries[RETIRED_SETS].any()
+    assert len(merged_caches(layout.caches, parts)) == 1
+    counters = Counters(combined_tally(counted))
+    assert counters.global_load_requests == 5 * 20
+    assert counters.global_load_sectors == 5 * (5 * (2 + 3) + 15 * (2 + 2))

@@ -8,12 +8,14 @@ into parameter bytes is left to `host`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from warploom.asynchronous.tensor_memory.layout import BLOCK_BYTES
 from warploom.core.errors import Dim3
+from warploom.core.lazy import cached_property
 from warploom.isa.kinds import Needs
 from warploom.isa.special import ND_RANGE
 from warploom.machine.placement import SlotPlacement
@@ -121,7 +123,20 @@ stated)."""
 NO_ND_RANGE: NdRange = (0, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+class LaunchConfiguration(tuple[object, ...]):
+    """The key of launches of a kernel that share code and launch template: a tuple whose hash is
+    computed once."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        """Returns the hash of the tuple."""
+        return self._hash
+
+
+@dataclass(frozen=True)
 class Launch:
     """One launch of a kernel: everything that a machine needs beside the program and the memory.
 
@@ -166,43 +181,33 @@ class Launch:
     ) -> Launch:
         """Returns a copy of this launch with these four fields, where they are not passed 0 and a
         cancellation of its own; the other fields are retained."""
-        # `dataclasses.replace` is slow, and every launch makes a copy. Positional arguments are in
-        # the order of the fields.
-        return Launch(
-            self.grid,
-            self.block,
-            parameters,
-            globals,
-            self.dynamic_shared_bytes,
-            self.max_instructions,
-            self.schedule,
-            self.output,
-            self.cooperative,
-            grid_workspace,
-            self.warp_size,
-            cancellation or Cancellation(),
-            self.cluster,
-            self.explicit_cluster,
-            self.registers,
-            self.nd_range,
-        )
+        given: dict[str, Any] = {"parameters": parameters, "globals": globals}
+        given["cancellation"] = cancellation or Cancellation()
+        if grid_workspace:
+            return replace(self, grid_workspace=grid_workspace, **given)
+        # `dataclasses.replace` is slow, and every launch makes a copy.
+        filled = object.__new__(Launch)
+        filled.__dict__.update(self.__dict__, configuration=self.configuration, **given)
+        return filled
 
-    @property
-    def configuration(self) -> tuple[object, ...]:
+    @cached_property
+    def configuration(self) -> LaunchConfiguration:
         """Returns a key of grid, block, dynamic shared memory, instruction limit, schedule, grid
         workspace, cluster, registers and ND-range; launches of a kernel with equal keys share code
         and launch template. Arguments, output and cancellation are not in it."""
-        return (
-            self.grid,
-            self.block,
-            self.dynamic_shared_bytes,
-            self.max_instructions,
-            self.schedule,
-            self.grid_workspace,
-            self.cluster,
-            self.explicit_cluster,
-            self.registers,
-            self.nd_range,
+        return LaunchConfiguration(
+            (
+                self.grid,
+                self.block,
+                self.dynamic_shared_bytes,
+                self.max_instructions,
+                self.schedule,
+                self.grid_workspace,
+                self.cluster,
+                self.explicit_cluster,
+                self.registers,
+                self.nd_range,
+            )
         )
 
     @property

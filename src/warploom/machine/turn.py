@@ -34,45 +34,29 @@ class Cancellation:
     """A flag that one thread sets and the thread of a launch polls: compiled code each time that it
     returns to the host or calls it, the reference machine before each instruction."""
 
-    __slots__ = (
-        "awaited",
-        "changes",
-        "crowded_out",
-        "followers",
-        "lock",
-        "looked_at_wait",
-        "occupied",
-        "on_resume",
-        "owner",
-        "queued_after",
-        "requested",
-        "waits",
-    )
-
-    def __init__(self) -> None:
-        """Begins with no stop requested, for a launch that no other can run beside."""
-        self.requested = False
-        self.awaited = 0
-        """Threads of the host that wait for the launch."""
-        self.waits = self.looked_at_wait = 0
-        """How often the host has begun to wait for it, and how often it had when the launch looked
-        at memory last."""
-        self.lock: LaunchLock | None = None
-        """The lock in whose order the launch of a stream runs; None for others."""
-        self.changes = 0
-        """The launch's changes of memory when it resumed."""
-        self.owner: object = None
-        """The launch while it runs, if others can run beside it."""
-        self.occupied: Sequence[int] = ()
-        """The slots of its blocks while it waits for memory."""
-        self.on_resume: Callable[[], object] | None = None
-        """Called when it resumes, before it runs."""
-        self.crowded_out = 0
-        """Launches for whose blocks the device had no room, if it was found to wait for ever."""
-        self.followers = 0
-        """Launches without tickets that wait for its end in its stream."""
-        self.queued_after = 0
-        """Launches of its stream that wait for its end, if it was found to wait for ever."""
+    requested = False
+    awaited = 0
+    """Threads of the host that wait for the launch."""
+    waits = looked_at_wait = 0
+    """How often the host has begun to wait for it, and how often it had when the launch looked at
+    memory last."""
+    lock: LaunchLock | None = None
+    """The lock in whose order the launch of a stream runs; None for others, beside which no other
+    can run."""
+    changes = 0
+    """The launch's changes of memory when it resumed."""
+    owner: object = None
+    """The launch while it runs, if others can run beside it."""
+    occupied: Sequence[int] = ()
+    """The slots of its blocks while it waits for memory."""
+    on_resume: Callable[[], object] | None = None
+    """Called when it resumes, before it runs."""
+    crowded_out = 0
+    """Launches for whose blocks the device had no room, if it was found to wait for ever."""
+    followers = 0
+    """Launches without tickets that wait for its end in its stream."""
+    queued_after = 0
+    """Launches of its stream that wait for its end, if it was found to wait for ever."""
 
     def begin_wait(self) -> None:
         """Notes that a thread of the host waits for the launch from now on."""

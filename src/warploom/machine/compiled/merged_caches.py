@@ -11,6 +11,7 @@ import numpy.typing as npt
 from warploom.abi.range_cache import (
     FULL_SET,
     NO_SET,
+    RETIRED_SETS,
     RangeCacheEntry,
     RangeCacheHeader,
     RangeCacheLayout,
@@ -26,13 +27,15 @@ def merged_caches(layout: RangeCacheLayout, parts: Sequence[Words]) -> list[Word
     parts are in the order of blocks, that entry's first address is the first of both."""
     if len(parts) == 1 or not layout.headers:
         return [*parts]
-    left, columns = [part.copy() for part in parts], _Columns(layout)
-    merged: list[Words] = []
+    columns, merged = _Columns(layout), list[Words]()
     # Mostly the first part has all entries.
+    left = list(parts)
     while left:
-        target, *rest = left
-        merged.append(target)
-        left = columns.move_counts(rest, target) if rest else []
+        first, *sources = left
+        target = _Target(columns, first.copy())
+        merged.append(target.words)
+        rests = map(target.add_counts, sources)
+        left = [rest for rest in rests if rest is not None]
     return merged
 
 
@@ -42,63 +45,69 @@ class _Columns:
 
     def __init__(self, layout: RangeCacheLayout) -> None:
         """Lists the words by their offsets from the first entry with the same number."""
-        self._layout = layout
+        self.layout = layout
         own = (RangeCacheEntry.key, RangeCacheEntry.within, RangeCacheEntry.step)
         pitches = range(RangeCacheEntry.WORDS, RangeCacheEntry.WORDS + layout.runs)
         starts = np.array(list(layout.entries.values()))
-        self._identity = starts[:, None] + np.array([*own, *pitches])
-        sizes = [layout.entry(record) - layout.counts for record in layout.entries]
-        first_counts = [start + layout.counts for start in layout.entries.values()]
-        self._counts = np.concatenate(
-            [
-                first_count + np.arange(size)
-                for first_count, size in zip(first_counts, sizes, strict=True)
-            ]
-        )
-        self._record_of_count = np.repeat(np.arange(len(starts)), sizes)
+        self.identity = starts[:, None] + np.array([*own, *pitches])
+        self.is_count = np.zeros(layout.set_words, np.bool_)
+        self.record_of_word = np.zeros(layout.set_words, np.intp)
+        for number, (record, start) in enumerate(layout.entries.items()):
+            end = start + layout.entry(record)
+            self.is_count[start + layout.counts : end] = True
+            self.record_of_word[start:end] = number
         headers = np.array(list(layout.headers.values()))
-        self._headers = headers[:, None] + np.arange(RangeCacheHeader.WORDS)
+        self.headers = headers[:, None] + np.arange(RangeCacheHeader.WORDS)
 
-    def move_counts(self, sources: Sequence[Words], target: Words) -> list[Words]:
-        """Moves the counts of entries of several parts to equal ones of `target`; returns the parts
-        that have counts left."""
-        target_entries = self._entries(target)
-        source_entries = [self._entries(source) for source in sources]
-        rows = [self._rows_of_same_lanes(source, target) for source in sources]
-        compared = np.stack([entries[at] for entries, at in zip(source_entries, rows, strict=True)])
-        # By part, number of the entry in the target, and access record.
-        equal = (compared[..., self._identity] == target_entries[:, self._identity]).all(axis=3)
-        headers = np.stack([source[self._headers] for source in sources])
-        equal &= (headers == target[self._headers]).all(axis=2)[:, None]
-        moved = compared[..., self._counts] * equal[..., self._record_of_count]
-        target_entries[:, self._counts] += moved.sum(axis=0)
-        for entries, at, counts in zip(source_entries, rows, moved, strict=True):
-            entries[at[:, None], self._counts] -= counts
-        return [
-            source
-            for source, entries in zip(sources, source_entries, strict=True)
-            if entries[:, self._counts].any()
-        ]
-
-    def _rows_of_same_lanes(self, source: Words, target: Words) -> Words:
-        """Returns for each number of the target's lane sets that of the source's set of the same
-        lanes; NO_SET, which counts nothing, if it has none, and for the numbers of replaced
-        entries."""
-        numbers = self._numbers(source)
-        rows = np.full(len(self._entries(target)), NO_SET)
-        for key, number in self._numbers(target).items():
-            rows[number] = numbers.get(key, NO_SET)
-        return rows
-
-    def _numbers(self, words: Words) -> dict[int, int]:
+    def numbers(self, words: Words) -> dict[int, int]:
         """Returns the number of each lane set that occurred in a part, by its key."""
-        sets = self._layout.sets
+        sets = self.layout.sets
         keys, numbers = words[:sets].tolist(), words[sets : 2 * sets].tolist()
         # The first key is a full warp's, whose number is not stored.
         return {key: number or FULL_SET for key, number in zip(keys, numbers, strict=True) if key}
 
-    def _entries(self, words: Words) -> Words:
+    def entries(self, words: Words) -> Words:
         """Returns a view of the entries in use of a part's caches, a row for each number."""
-        layout = self._layout
+        layout = self.layout
         used = words[layout.entries_at : layout.used_words(words)]
         return used.reshape(-1, layout.set_words)
+
+
+class _Target:
+    """Adds counts of other parts to those of one part, `words`."""
+
+    def __init__(self, columns: _Columns, words: Words) -> None:
+        """Looks up what makes the part's entries equal to those of others."""
+        self.words, self._columns = words, columns
+        self._entries, self._numbers = columns.entries(words), columns.numbers(words)
+        self._identity = self._entries[:, columns.identity]
+        self._headers = words[columns.headers]
+
+    def add_counts(self, source: Words) -> Words | None:
+        """Adds the counts of a part's entries to the equal ones; returns a copy of the part without
+        them, None if no counts are left."""
+        columns = self._columns
+        entries, rows = columns.entries(source), self._rows_of_same_lanes(source)
+        # By number of the entry in the target, and access record.
+        equal = (entries[rows[:, None, None], columns.identity] == self._identity).all(axis=2)
+        equal &= (source[columns.headers] == self._headers).all(axis=1)
+        moved = entries[rows]
+        moved *= equal[:, columns.record_of_word] & columns.is_count
+        self._entries += moved
+        # No count is negative.
+        if int(entries.sum(axis=0) @ columns.is_count) == int(moved.sum()):
+            return None
+        rest = source.copy()
+        columns.entries(rest)[rows] -= moved
+        return rest
+
+    def _rows_of_same_lanes(self, source: Words) -> Words:
+        """Returns for each number of the target's lane sets that of the source's set of the same
+        lanes; NO_SET, which counts nothing, if it has none. Entries that were replaced are compared
+        with those of the same number: launches with the same arguments replace the same ones."""
+        numbers = self._columns.numbers(source)
+        rows = np.full(len(self._entries), NO_SET)
+        rows[RETIRED_SETS] = RETIRED_SETS
+        for key, number in self._numbers.items():
+            rows[number] = numbers.get(key, NO_SET)
+        return rows
