@@ -35,7 +35,12 @@ REFUSED = {
     ),
     "upsample_trilinear3d_backward_out_cuda": gradient(
         # `interpolate` decomposes it when algorithms have to be deterministic.
-        lambda x: torch.ops.aten.upsample_trilinear3d(x, [6, 6, 6], False), 1, 1, 3, 3, 3
+        lambda x: torch.ops.aten.upsample_trilinear3d(x, [6, 6, 6], False),
+        1,
+        1,
+        3,
+        3,
+        3,
     ),
     "reflection_pad1d_backward_out_cuda": gradient(
         lambda x: functional.pad(x, (1, 1), mode="reflect"), 1, 1, 4

@@ -76,7 +76,7 @@ def test_descriptors_made_by_kernels():
 
 
 def test_descriptors_made_on_the_host():
-    """Loads beyond the end give zeros; reductions into a tensor by `cp.reduce.async.bulk.tensor`."""
+    """Tiles are added to a tensor by `cp.reduce.async.bulk.tensor`."""
     x = torch.arange(48 * 32, device="cuda", dtype=torch.float32).reshape(48, 32)
     y = torch.ones(32, 32, device="cuda")
     tile = [16, 32]

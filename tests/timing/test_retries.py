@@ -12,7 +12,7 @@ import pytest
 import warploom as wl
 from warploom.host.run import Run
 
-pytest.importorskip("scipy")
+pytest.importorskip("highspy")
 
 SOURCE = """
 __device__ void total(float *out, float *sum, int place, float value) {

@@ -181,13 +181,13 @@ class Launch:
     ) -> Launch:
         """Returns a copy of this launch with these four fields, where they are not passed 0 and a
         cancellation of its own; the other fields are retained."""
-        given: dict[str, Any] = {"parameters": parameters, "globals": globals}
-        given["cancellation"] = cancellation or Cancellation()
+        own: dict[str, Any] = {"parameters": parameters, "globals": globals}
+        own["cancellation"] = cancellation or Cancellation()
         if grid_workspace:
-            return replace(self, grid_workspace=grid_workspace, **given)
+            return replace(self, grid_workspace=grid_workspace, **own)
         # `dataclasses.replace` is slow, and every launch makes a copy.
         filled = object.__new__(Launch)
-        filled.__dict__.update(self.__dict__, configuration=self.configuration, **given)
+        filled.__dict__.update(self.__dict__, configuration=self.configuration, **own)
         return filled
 
     @cached_property

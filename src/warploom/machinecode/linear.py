@@ -1,7 +1,5 @@
-"""Linear programs, built up row by row and solved by SciPy (HiGHS).
-
-Solutions are stored in the disk cache: importing SciPy's solver takes longer than a short command.
-"""
+"""Linear programs, built up row by row and solved by HiGHS, whose solutions are stored in the disk
+cache."""
 
 from __future__ import annotations
 
@@ -25,24 +23,24 @@ KIND = "flow"
 
 @dataclass
 class _Rows:
-    """Rows of a matrix and of the right-hand side."""
+    """Rows of a sparse matrix, in compressed form, with their bounds."""
 
-    rows: list[int] = field(default_factory=list[int])
+    starts: list[int] = field(default_factory=list[int])
     columns: list[int] = field(default_factory=list[int])
     factors: list[float] = field(default_factory=list[float])
-    right: list[float] = field(default_factory=list[float])
+    least: list[float] = field(default_factory=list[float])
+    most: list[float] = field(default_factory=list[float])
 
-    def add(self, terms: Terms, right: float) -> None:
+    def add(self, terms: Terms, least: float, most: float) -> None:
+        """Adds a row; terms of one variable are added up, as HiGHS demands."""
+        sums: dict[int, float] = {}
         for column, factor in terms:
-            self.rows.append(len(self.right))
-            self.columns.append(column)
-            self.factors.append(factor)
-        self.right.append(right)
-
-    @property
-    def text(self) -> str:
-        """Returns all fields as a text, the same for equal rows alone."""
-        return repr((self.rows, self.columns, self.factors, self.right))
+            sums[column] = sums.get(column, 0.0) + factor
+        self.starts.append(len(self.columns))
+        self.columns += sums.keys()
+        self.factors += sums.values()
+        self.least.append(least)
+        self.most.append(most)
 
 
 @dataclass
@@ -51,8 +49,7 @@ class LinearProgram:
 
     costs: list[float] = field(default_factory=list[float])
     most: list[float] = field(default_factory=list[float])
-    _equal: _Rows = field(default_factory=_Rows)
-    _at_most: _Rows = field(default_factory=_Rows)
+    _rows: _Rows = field(default_factory=_Rows)
 
     def variable(self, cost: float = 0.0, most: float = np.inf) -> int:
         """Adds a variable that is `most` at most; returns its number."""
@@ -62,17 +59,16 @@ class LinearProgram:
 
     def equal(self, terms: Terms, value: float) -> None:
         """Constrains the sum of the terms to this value."""
-        self._equal.add(terms, value)
+        self._rows.add(terms, value, value)
 
     def at_most(self, terms: Terms, value: float) -> None:
         """Constrains the sum of the terms to no more than this value."""
-        self._at_most.add(terms, value)
+        self._rows.add(terms, -np.inf, value)
 
     def solve(self) -> Floats:
         """Returns the values of the variables, from the disk cache where it has them. Raises
         WarploomError where the constraints have no solution."""
-        rows = (self._equal.text, self._at_most.text)
-        parts = (importlib.metadata.version("scipy"), repr(self.costs), repr(self.most), *rows)
+        parts = (importlib.metadata.version("highspy"), repr(self))
         key = disk_cache.key_of(parts, ("machinecode",))
         found = disk_cache.find(KIND, key)
         if found is not None:
@@ -83,22 +79,25 @@ class LinearProgram:
 
     def _solve(self) -> Floats:
         """Solves the program (`solve`)."""
-        from scipy.optimize import linprog
-        from scipy.sparse import coo_array
+        import highspy  # most processes find the solution in the cache
 
-        def matrix(of: _Rows) -> object:
-            shape = len(of.right), len(self.costs)
-            return coo_array((of.factors, (of.rows, of.columns)), shape=shape).tocsr()
-
-        solved = linprog(
-            self.costs,
-            A_ub=matrix(self._at_most),
-            b_ub=self._at_most.right,
-            A_eq=matrix(self._equal),
-            b_eq=self._equal.right,
-            bounds=np.stack([np.zeros(len(self.most)), self.most], axis=1),
-            method="highs",
-        )
-        if solved.x is None:
-            raise WarploomError(f"the linear program has no solution: {solved.message}")
-        return solved.x
+        model, rows = highspy.HighsLp(), self._rows
+        model.num_col_, model.num_row_ = len(self.costs), len(rows.least)
+        model.col_cost_, model.col_lower_ = self.costs, [0.0] * len(self.costs)
+        model.col_upper_ = self.most
+        model.row_lower_, model.row_upper_ = rows.least, rows.most
+        matrix = model.a_matrix_
+        matrix.format_ = highspy.MatrixFormat.kRowwise
+        matrix.num_col_, matrix.num_row_ = model.num_col_, model.num_row_
+        matrix.start_ = [*rows.starts, len(rows.columns)]
+        matrix.index_, matrix.value_ = rows.columns, rows.factors
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", 1)
+        solver.passModel(model)
+        solver.run()
+        status = solver.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            message = solver.modelStatusToString(status)
+            raise WarploomError(f"the linear program has no solution: {message}")
+        return np.array(solver.getSolution().col_value)

@@ -1,6 +1,6 @@
 """The machine code of kernels: ptxas assembles, nvdisasm prints what it made.
 
-Both come with the extra `ptxas` or with a CUDA toolkit on the PATH and run without a GPU; SciPy,
+Both come with the extra `ptxas` or with a CUDA toolkit on the PATH and run without a GPU; HiGHS,
 which the extra has as well, solves for the counts of basic blocks. What is assembled is the PTX
 text with every instruction in a line of its own, so that the line table of the machine code
 (`-lineinfo`) names instructions.
@@ -64,9 +64,9 @@ def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assemb
         shown = ".".join(str(part) for part in compute_capability)
         return NoAssembly(f"CUDA 13's ptxas does not support compute capability {shown}")
     ptxas, nvdisasm = find_tool("ptxas"), find_tool("nvdisasm")
-    solver = find_spec("scipy")
+    solver = find_spec("highspy")
     if ptxas is None or nvdisasm is None or solver is None:
-        parts = {"ptxas": ptxas, "nvdisasm": nvdisasm, "SciPy": solver}
+        parts = {"ptxas": ptxas, "nvdisasm": nvdisasm, "HiGHS": solver}
         missing = " and ".join(name for name, found in parts.items() if found is None)
         return NoAssembly(f"{missing} not installed: {INSTALL}")
     # Most processes read no machine code; importing what does takes a tenth of a short command.

@@ -19,7 +19,7 @@ from warploom.core.temporary import temporary_folder
 from warploom.llvm import disk_cache
 
 INSTALL = 'pip install "warploom[ptxas]"'
-"""Command that installs ptxas, nvdisasm and SciPy."""
+"""Command that installs ptxas, nvdisasm and HiGHS."""
 
 SPECIFIC = re.compile(r"^\s*\.target\s+sm_\d+[af]\b", re.MULTILINE)
 """A target of one architecture or family (PTX ISA, ".target")."""
