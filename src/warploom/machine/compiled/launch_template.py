@@ -207,6 +207,13 @@ class LaunchBuffers:
         self._bytes_before_entries = entries_at - launch_template.counts_at
         self._bytes_of_set, self._used_at = 8 * caches.set_words, used_at(caches.sets)
         self._fill()
+        # Attributes of the template that `clear` reads at each launch.
+        starts, self._counts_at = launch_template.starts, launch_template.counts_at
+        self._suspends = launch_template.kernel.suspends
+        bounds = starts[Slot.CACHE_AT]
+        self._bounds_range = bounds, starts[Slot.STATES_BASE] - bounds
+        slot_bytes = launch_template.bytes_per_slot.items()
+        self._of_slots = [(starts[base], size) for base, size in slot_bytes if size]
         self.environment = self.words(0, len(Slot)).data
         self.plan = Plan(self.words(launch_template.starts[Slot.PLAN_AT], Plan.WORDS), 0)
         self._bounds = self.words(launch_template.starts[Slot.CACHE_AT], 2 * max(1, records))
@@ -232,15 +239,11 @@ class LaunchBuffers:
         """Restores the initial state for the next launch. Of the range caches, only
         the entries that the last launch used are cleared, and of the arrays that each block slot
         has, only its slots."""
-        launch_template = self._launch_template
-        used = self.plan.most_resident if launch_template.kernel.suspends else 1
-        self._clear(launch_template.counts_at, self._counted_size)
-        starts = launch_template.starts
-        bounds = starts[Slot.CACHE_AT]
-        self._clear(bounds, starts[Slot.STATES_BASE] - bounds)
-        for base, size in launch_template.bytes_per_slot.items():
-            if size:  # most kernels have no local memory, for example
-                self._clear(starts[base], used * size)
+        self._clear(self._counts_at, self._counted_size)
+        self._clear(*self._bounds_range)
+        used = self.plan.most_resident if self._suspends else 1
+        for start, size in self._of_slots:
+            self._clear(start, used * size)
         self._fill()
 
     def _clear(self, start: int, size: int) -> None:

@@ -3,7 +3,7 @@ each lane pattern is priced once for all parts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,10 @@ from warploom.abi.range_cache import (
 )
 
 Words = npt.NDArray[np.int64]
+
+BATCH_WORDS = 1 << 18
+"""The words of parts that are added at once: for small parts, calls of NumPy cost the most, and for
+large ones the accesses to memory, which are to stay in the host's caches."""
 
 
 def merged_caches(layout: RangeCacheLayout, parts: Sequence[Words]) -> list[Words]:
@@ -34,9 +38,16 @@ def merged_caches(layout: RangeCacheLayout, parts: Sequence[Words]) -> list[Word
         first, *sources = left
         target = _Target(columns, first.copy())
         merged.append(target.words)
-        rests = map(target.add_counts, sources)
-        left = [rest for rest in rests if rest is not None]
+        batches = [batch for alike in columns.alike(sources) for batch in _batches(alike)]
+        left = [rest for batch in batches for rest in target.add_counts(batch)]
     return merged
+
+
+def _batches(parts: Sequence[Words]) -> Iterator[Sequence[Words]]:
+    """Yields parts of one size in batches of at most BATCH_WORDS, or of one part."""
+    step = max(1, BATCH_WORDS // len(parts[0]))
+    for start in range(0, len(parts), step):
+        yield parts[start : start + step]
 
 
 class _Columns:
@@ -66,6 +77,13 @@ class _Columns:
         # The first key is a full warp's, whose number is not stored.
         return {key: number or FULL_SET for key, number in zip(keys, numbers, strict=True) if key}
 
+    def alike(self, parts: Sequence[Words]) -> list[list[Words]]:
+        """Returns the parts in groups that have equal lane sets, numbers of these, and headers."""
+        groups: dict[bytes, list[Words]] = {}
+        for words in parts:
+            groups.setdefault(words[: self.layout.entries_at].tobytes(), []).append(words)
+        return list(groups.values())
+
     def entries(self, words: Words) -> Words:
         """Returns a view of the entries in use of a part's caches, a row for each number."""
         layout = self.layout
@@ -83,23 +101,32 @@ class _Target:
         self._identity = self._entries[:, columns.identity]
         self._headers = words[columns.headers]
 
-    def add_counts(self, source: Words) -> Words | None:
-        """Adds the counts of a part's entries to the equal ones; returns a copy of the part without
-        them, None if no counts are left."""
-        columns = self._columns
-        entries, rows = columns.entries(source), self._rows_of_same_lanes(source)
-        # By number of the entry in the target, and access record.
-        equal = (entries[rows[:, None, None], columns.identity] == self._identity).all(axis=2)
-        equal &= (source[columns.headers] == self._headers).all(axis=1)
-        moved = entries[rows]
-        moved *= equal[:, columns.record_of_word] & columns.is_count
-        self._entries += moved
-        # No count is negative.
-        if int(entries.sum(axis=0) @ columns.is_count) == int(moved.sum()):
-            return None
-        rest = source.copy()
-        columns.entries(rest)[rows] -= moved
-        return rest
+    def add_counts(self, sources: Sequence[Words]) -> list[Words]:
+        """Adds the counts of the entries of some parts, which have equal lane sets and headers, to
+        the equal entries; returns copies, without these counts, of the parts that have others."""
+        columns, rows = self._columns, self._rows_of_same_lanes(sources[0])
+        entries = [columns.entries(source) for source in sources]
+        moved = np.stack([of_part[rows] for of_part in entries])
+        # By part, number of the entry in the target, and access record.
+        equal = (moved[..., columns.identity] == self._identity).all(axis=3)
+        equal &= (sources[0][columns.headers] == self._headers).all(axis=1)
+        moved *= columns.is_count
+        has_more = np.zeros(len(sources), np.bool_)
+        if not equal.all():
+            is_equal = equal[..., columns.record_of_word]
+            has_more = (moved * ~is_equal).any(axis=(1, 2))
+            moved *= is_equal
+        self._entries += moved.sum(axis=0)
+        other_rows = sorted(set(range(FULL_SET, len(entries[0]))).difference(rows.tolist()))
+        if other_rows:
+            others = np.stack([of_part[other_rows] for of_part in entries])
+            has_more |= (others * columns.is_count).any(axis=(1, 2))
+        rests: list[Words] = []
+        for number in np.flatnonzero(has_more):
+            rest = sources[number].copy()
+            columns.entries(rest)[rows] -= moved[number]
+            rests.append(rest)
+        return rests
 
     def _rows_of_same_lanes(self, source: Words) -> Words:
         """Returns for each number of the target's lane sets that of the source's set of the same
