@@ -122,7 +122,7 @@ class _Target:
             others = np.stack([of_part[other_rows] for of_part in entries])
             has_more |= (others * columns.is_count).any(axis=(1, 2))
         rests: list[Words] = []
-        for number in np.flatnonzero(has_more):
+        for number in np.flatnonzero(has_more).tolist():
             rest = sources[number].copy()
             columns.entries(rest)[rows] -= moved[number]
             rests.append(rest)
