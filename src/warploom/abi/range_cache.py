@@ -164,7 +164,7 @@ class RangeCacheLayout:
         """Returns the access record whose cache has its header at an offset."""
         return {offset: record for record, offset in self.headers.items()}
 
-    @property
+    @cached_property
     def entries_at(self) -> int:
         """Returns the offset, in words from the first key, of the entries with number 0."""
         return headers_at(self.sets) + len(self.headers) * RangeCacheHeader.WORDS
@@ -182,10 +182,19 @@ class RangeCacheLayout:
     def entries_of(self, record: int, words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Returns a view of the entries in use of an access record's cache, shape (entries, words
         of an entry). `words` begin at the first key."""
-        by_number = words[self.entries_at : self.used_words(words)].reshape(-1, self.set_words)
-        return by_number[:, self.entries[record] :][:, : self.entry(record)]
+        return self.entries_by_number(words)[:, self._columns[record]]
 
-    @property
+    def entries_by_number(self, words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Returns a view of the entries in use of all caches, a row for each number. `words` begin
+        at the first key."""
+        return words[self.entries_at : self.used_words(words)].reshape(-1, self.set_words)
+
+    @cached_property
+    def _columns(self) -> dict[int, slice]:
+        """Returns the words of an entry among those of its number, by access record."""
+        return {r: slice(start, start + self.entry(r)) for r, start in self.entries.items()}
+
+    @cached_property
     def counts(self) -> int:
         """Returns the offset, in words from the start of an entry, at which its counts begin."""
         return counts_at(self.runs)

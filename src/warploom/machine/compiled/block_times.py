@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from warploom.compilation.jit import CompiledKernel
 
-SHORTEST_SECONDS = 0.003
-"""The least time that the blocks of a launch, or those that are left of it, have to run on one
-worker for others to share them. Waking a thread, preparing its buffers, filling its range caches
-and adding up its counts last 0.1 to 0.5 ms on two cores of an AMD EPYC: of launches of 2 to 3 ms
-some lasted 1.1 times as long when they were shared (`benchmarks/workers.py`)."""
+WORKER_SECONDS = 0.0005
+"""The least time that a worker has to run of a launch. Waking a thread, preparing its buffers,
+filling its range caches and adding up its counts last 0.1 to 0.5 ms on two cores of an AMD EPYC."""
 
+SHORTEST_SECONDS = 2 * WORKER_SECONDS
+"""The least time that the blocks of a launch, or those that are left of it, have to run on one
+worker for others to share them. Shared launches of 1 to 3 ms were 1.2 to 1.8 times as fast as on
+one worker (`benchmarks/workers.py`)."""
 
 LEAST_GAIN = 0.95
 """Blocks that update the same memory by atomics are shared only if that lasts less than this part

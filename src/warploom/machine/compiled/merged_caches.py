@@ -84,12 +84,6 @@ class _Columns:
             groups.setdefault(words[: self.layout.entries_at].tobytes(), []).append(words)
         return list(groups.values())
 
-    def entries(self, words: Words) -> Words:
-        """Returns a view of the entries in use of a part's caches, a row for each number."""
-        layout = self.layout
-        used = words[layout.entries_at : layout.used_words(words)]
-        return used.reshape(-1, layout.set_words)
-
 
 class _Target:
     """Adds counts of other parts to those of one part, `words`."""
@@ -97,7 +91,10 @@ class _Target:
     def __init__(self, columns: _Columns, words: Words) -> None:
         """Looks up what makes the part's entries equal to those of others."""
         self.words, self._columns = words, columns
-        self._entries, self._numbers = columns.entries(words), columns.numbers(words)
+        self._entries, self._numbers = (
+            columns.layout.entries_by_number(words),
+            columns.numbers(words),
+        )
         self._identity = self._entries[:, columns.identity]
         self._headers = words[columns.headers]
 
@@ -105,7 +102,7 @@ class _Target:
         """Adds the counts of the entries of some parts, which have equal lane sets and headers, to
         the equal entries; returns copies, without these counts, of the parts that have others."""
         columns, rows = self._columns, self._rows_of_same_lanes(sources[0])
-        entries = [columns.entries(source) for source in sources]
+        entries = [columns.layout.entries_by_number(source) for source in sources]
         moved = np.stack([of_part[rows] for of_part in entries])
         # By part, number of the entry in the target, and access record.
         equal = (moved[..., columns.identity] == self._identity).all(axis=3)
@@ -124,7 +121,7 @@ class _Target:
         rests: list[Words] = []
         for number in np.flatnonzero(has_more).tolist():
             rest = sources[number].copy()
-            columns.entries(rest)[rows] -= moved[number]
+            columns.layout.entries_by_number(rest)[rows] -= moved[number]
             rests.append(rest)
         return rests
 

@@ -20,6 +20,7 @@ from functools import partial
 from math import ceil
 
 from warploom.abi.environment import Status
+from warploom.machine.compiled.block_times import WORKER_SECONDS
 from warploom.machine.compiled.launch_template import Bytes
 from warploom.machine.compiled.running import PooledThreads, Progress, Report
 from warploom.machine.compiled.work import WorkerLaunch
@@ -201,9 +202,13 @@ class PartRunner:
     def start(self, blocks: range, seconds_of_block: float, running: int = 0) -> LaunchParts:
         """Cuts `blocks` into parts, and wakes the other workers, which run them; returns the parts,
         for `work_off`. Sets `workers`: as many as there are blocks and `running` parts, which run
-        other blocks already, but at most `most`. Stops the workers again if one cannot be
+        other blocks already, but at most `most`; and, if `seconds_of_block` is known (else 0), two
+        or as many as have WORKER_SECONDS to run. Stops the workers again if one cannot be
         started."""
         self.workers = min(self.most, len(blocks) + running)
+        if seconds_of_block:
+            worthwhile = int(len(blocks) * seconds_of_block / WORKER_SECONDS)
+            self.workers = min(self.workers, max(2, worthwhile))
         self._began = time.perf_counter()
         smallest = max(1, len(blocks) // (PARTS_OF_A_WORKER * self.workers))
         if self._launch.schedule.any_order:
