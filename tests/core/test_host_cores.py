@@ -16,7 +16,8 @@ def eight_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Gives the process eight cores, no limit of a control group, and no siblings."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     monkeypatch.setattr(host_cores, "QUOTA", tmp_path / "cpu.max")
-    monkeypatch.setattr(host_cores, "OLD_LIMITS", tmp_path)
+    old = [tmp_path / limit.name for limit in host_cores.OLD_LIMITS]
+    monkeypatch.setattr(host_cores, "OLD_LIMITS", old)
     monkeypatch.delenv(host_cores.XDIST_COUNT, raising=False)
     return tmp_path / "cpu.max"
 

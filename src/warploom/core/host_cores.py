@@ -10,9 +10,10 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """The limit of a Linux control group (version 2): microseconds of processor time, or `max`, and the
 microseconds of a period (kernel.org, "Control Group v2", cpu.max)."""
 
-OLD_LIMITS = Path("/sys/fs/cgroup/cpu")
-"""The folder of the limits of a control group of version 1: cpu.cfs_quota_us, -1 if there is no
-limit, and cpu.cfs_period_us (kernel.org, "CFS Bandwidth Control")."""
+_V1 = Path("/sys/fs/cgroup/cpu")
+OLD_LIMITS = (_V1 / "cpu.cfs_quota_us", _V1 / "cpu.cfs_period_us")
+"""The limits of a control group of version 1: the quota, -1 if there is none, and the period
+(kernel.org, "CFS Bandwidth Control")."""
 
 XDIST_COUNT = "PYTEST_XDIST_WORKER_COUNT"
 """Set by pytest-xdist in each of its processes, which share the cores."""
@@ -36,14 +37,12 @@ def usable_cores() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     processes = os.environ.get(XDIST_COUNT, "")
     share = int(processes) if processes.isdecimal() and int(processes) else 1
-    limit = _quota((QUOTA,)) or _quota(
-        (OLD_LIMITS / "cpu.cfs_quota_us", OLD_LIMITS / "cpu.cfs_period_us")
-    )
+    limit = _quota(QUOTA) or _quota(*OLD_LIMITS)
     return max(1, min(cores or 1, limit or cores or 1) // (share * _processes))
 
 
 @cache
-def _quota(files: tuple[Path, ...]) -> int:
+def _quota(*files: Path) -> int:
     """Returns the whole cores of a control group's limit, at least 1; 0 if there is none. The files
     hold the microseconds of processor time, and those of a period."""
     try:

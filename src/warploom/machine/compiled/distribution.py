@@ -91,6 +91,8 @@ class DistributedLaunch:
             raise error_of(work, Status(status))
         if may_share and work.seconds >= SHORTEST_SECONDS:
             self.template.block_times.record(work.seconds, len(blocks))
+            if updates_memory(self.program):
+                self.template.block_times.record_alone(work.kernel, work.seconds / len(blocks))
         reason = TOO_SHORT if may_share else ""
         if shared is not None:
             reason = failure_of(self.program) or shared.serial_reason

@@ -102,8 +102,14 @@ class Tiers:
     def seconds_to_begin(self) -> float:
         """Returns the expected seconds until launches can begin: those to compile level 1, 0 if
         some code is compiled or on disk."""
-        on_disk = any(is_cached(self._compilation(level)) for level in self._levels)
-        return 0.0 if self._current is not None or on_disk else self._compile_seconds
+        is_there = self._current is not None or self._was_on_disk
+        return 0.0 if is_there else self._compile_seconds
+
+    @cached_property
+    def _was_on_disk(self) -> bool:
+        """Returns whether code of some level was on disk when this was first asked: launches ask
+        often."""
+        return any(is_cached(self._compilation(level)) for level in self._levels)
 
     def _first_kernel(self) -> CompiledKernel:
         """Returns the code that launches begin with in this process: the best on disk, which

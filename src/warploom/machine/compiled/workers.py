@@ -100,12 +100,16 @@ def interleaving_of(
 
 
 def updates_memory(program: Program) -> bool:
-    """Returns whether a program has atomics on memory that blocks share."""
-    return any(
-        op == "atomic" and space not in NOT_SHARED
-        for instruction in program.instructions
-        for space, op in accesses(instruction)
-    )
+    """Returns whether a program has atomics on memory that blocks share; the program caches it."""
+    known = program.cache.get(updates_memory)
+    if known is None:
+        known = any(
+            op == "atomic" and space not in NOT_SHARED
+            for instruction in program.instructions
+            for space, op in accesses(instruction)
+        )
+        program.cache[updates_memory] = known
+    return bool(known)
 
 
 _SUMS = (*COLUMNS, "accesses")
