@@ -36,18 +36,13 @@ def merged_caches(layout: RangeCacheLayout, parts: Sequence[Words]) -> list[Word
     left = list(parts)
     while left:
         first, *sources = left
-        target = _Target(columns, first.copy())
+        target, rests = _Target(columns, first.copy()), dict[int, Words]()
+        for batch in columns.batches(sources):
+            added = target.add_counts([sources[number] for number in batch])
+            rests |= {batch[at]: rest for at, rest in added.items()}
         merged.append(target.words)
-        batches = [batch for alike in columns.alike(sources) for batch in _batches(alike)]
-        left = [rest for batch in batches for rest in target.add_counts(batch)]
+        left = [rests[number] for number in sorted(rests)]
     return merged
-
-
-def _batches(parts: Sequence[Words]) -> Iterator[Sequence[Words]]:
-    """Yields parts of one size in batches of at most BATCH_WORDS, or of one part."""
-    step = max(1, BATCH_WORDS // len(parts[0]))
-    for start in range(0, len(parts), step):
-        yield parts[start : start + step]
 
 
 class _Columns:
@@ -77,12 +72,16 @@ class _Columns:
         # The first key is a full warp's, whose number is not stored.
         return {key: number or FULL_SET for key, number in zip(keys, numbers, strict=True) if key}
 
-    def alike(self, parts: Sequence[Words]) -> list[list[Words]]:
-        """Returns the parts in groups that have equal lane sets, numbers of these, and headers."""
-        groups: dict[bytes, list[Words]] = {}
-        for words in parts:
-            groups.setdefault(words[: self.layout.entries_at].tobytes(), []).append(words)
-        return list(groups.values())
+    def batches(self, parts: Sequence[Words]) -> Iterator[Sequence[int]]:
+        """Yields the numbers of parts in batches that have equal lane sets, numbers of these, and
+        headers: of BATCH_WORDS at most, or of one part."""
+        alike: dict[bytes, list[int]] = {}
+        for number, words in enumerate(parts):
+            alike.setdefault(words[: self.layout.entries_at].tobytes(), []).append(number)
+        for numbers in alike.values():
+            step = max(1, BATCH_WORDS // len(parts[numbers[0]]))
+            for start in range(0, len(numbers), step):
+                yield numbers[start : start + step]
 
 
 class _Target:
@@ -98,9 +97,10 @@ class _Target:
         self._identity = self._entries[:, columns.identity]
         self._headers = words[columns.headers]
 
-    def add_counts(self, sources: Sequence[Words]) -> list[Words]:
+    def add_counts(self, sources: Sequence[Words]) -> dict[int, Words]:
         """Adds the counts of the entries of some parts, which have equal lane sets and headers, to
-        the equal entries; returns copies, without these counts, of the parts that have others."""
+        the equal entries. Returns, of the parts that have others, copies without these counts, by
+        their positions."""
         columns, rows = self._columns, self._rows_of_same_lanes(sources[0])
         entries = [columns.layout.entries_by_number(source) for source in sources]
         moved = np.stack([of_part[rows] for of_part in entries])
@@ -118,11 +118,9 @@ class _Target:
         if other_rows:
             others = np.stack([of_part[other_rows] for of_part in entries])
             has_more |= (others * columns.is_count).any(axis=(1, 2))
-        rests: list[Words] = []
-        for number in np.flatnonzero(has_more).tolist():
-            rest = sources[number].copy()
+        rests = {number: sources[number].copy() for number in np.flatnonzero(has_more).tolist()}
+        for number, rest in rests.items():
             columns.layout.entries_by_number(rest)[rows] -= moved[number]
-            rests.append(rest)
         return rests
 
     def _rows_of_same_lanes(self, source: Words) -> Words:

@@ -107,8 +107,8 @@ class Tiers:
 
     @cached_property
     def _was_on_disk(self) -> bool:
-        """Returns whether code of some level was on disk when this was first asked: launches ask
-        often."""
+        """Returns whether code of some level was on disk at the first call: most launches read
+        it."""
         return any(is_cached(self._compilation(level)) for level in self._levels)
 
     def _first_kernel(self) -> CompiledKernel:

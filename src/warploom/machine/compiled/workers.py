@@ -101,15 +101,13 @@ def interleaving_of(
 
 def updates_memory(program: Program) -> bool:
     """Returns whether a program has atomics on memory that blocks share; the program caches it."""
-    known = program.cache.get(updates_memory)
-    if known is None:
-        known = any(
+    if updates_memory not in program.cache:
+        program.cache[updates_memory] = any(
             op == "atomic" and space not in NOT_SHARED
             for instruction in program.instructions
             for space, op in accesses(instruction)
         )
-        program.cache[updates_memory] = known
-    return bool(known)
+    return bool(program.cache[updates_memory])
 
 
 _SUMS = (*COLUMNS, "accesses")
