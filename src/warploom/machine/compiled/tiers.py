@@ -71,7 +71,6 @@ class Tiers:
     _current: CompiledKernel | None = None
     _task: ForkedTask | None = None
     _is_final: bool = False
-    _wanted: str = field(default_factory=lambda: os.environ.get(VARIABLE, ""))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _improving: threading.Lock = field(default_factory=threading.Lock)
 
@@ -87,12 +86,13 @@ class Tiers:
         """Returns the code for a launch that begins now: the best that is compiled, on disk or due.
         It becomes the current code. Starts a compilation that is due (`improve_when_due`).
         WARPLOOM_OPT_LEVEL may set a level, or `baseline`, if the variant has baseline code; it is
-        read once, when the object is created."""
+        no longer read once there will be no better code."""
         if self._is_final and self._current is not None:
             return self._current
-        if self._wanted == BASELINE and self._has_baseline:
+        level = os.environ.get(VARIABLE)
+        if level == BASELINE and self._has_baseline:
             return self.baseline()
-        if self._wanted:
+        if level:
             return self.optimised()
         if self._current is None:
             self._current = self._first_kernel()
