@@ -28,11 +28,11 @@ LEVEL = os.environ.get(VARIABLE)
 
 OPTIMISED = {
     *("helpers", "ir", "passes", "lower", "compilation", "machine", "programs", "regressions"),
-    *("sanitize", "timing"),
+    "sanitize",
 }
 """The folders whose kernels are optimized before their first launch, with LLVM's least effort: they
-hold optimized code against the reference machine, or check and time launches, most of which have no
-baseline code. Other tests run as users do, in baseline code until a kernel is worth more."""
+hold optimized code against the reference machine, or check launches, which have no baseline code.
+Other tests run as users do, in baseline code until a kernel is worth more."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
