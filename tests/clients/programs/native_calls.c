@@ -28,6 +28,14 @@ int cuDevResourceDestroyDesc(void *description);
 
 static unsigned long long kept;
 
+static int answer_of_thread(void *(*work)(void *answer)) {
+    int answer = 0;
+    pthread_t thread;
+    pthread_create(&thread, NULL, work, &answer);
+    pthread_join(thread, NULL);
+    return answer;
+}
+
 static void *ask(void *answer) {
     int count = 0, device = -1, version = 0;
     int wrong = cuInit(0) | cuDriverGetVersion(&version) | cuDeviceGetCount(&count);
@@ -36,38 +44,20 @@ static void *ask(void *answer) {
     return NULL;
 }
 
-int in_a_thread(void) {
-    int answer = 0;
-    pthread_t thread;
-    pthread_create(&thread, NULL, ask, &answer);
-    pthread_join(thread, NULL);
-    return answer;
-}
+int in_a_thread(void) { return answer_of_thread(ask); }
 
 static void *initialize(void *code) {
     *(int *)code = cuInit(0);
     return NULL;
 }
 
-int init_in_a_thread(void) {
-    int code = 0;
-    pthread_t thread;
-    pthread_create(&thread, NULL, initialize, &code);
-    pthread_join(thread, NULL);
-    return code;
-}
+int init_in_a_thread(void) { return answer_of_thread(initialize); }
 
 static void *ask_more(void *answer) {
     return (void *)(long)(cuInit(0) | cuDeviceGetAttribute(answer, 75, 0));
 }
 
-int more_in_a_thread(void) {
-    int answer = 0;
-    pthread_t thread;
-    pthread_create(&thread, NULL, ask_more, &answer);
-    pthread_join(thread, NULL);
-    return answer;
-}
+int more_in_a_thread(void) { return answer_of_thread(ask_more); }
 
 static const char kernel[] =
     ".version 7.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 p) { .reg .u64 a;\n"
