@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -28,3 +29,13 @@ def test_an_equal_program_is_not_solved_again(
     assert program(3.0).solve().tolist() == [3.0, 1.0]
     with pytest.raises(AssertionError):
         program(2.0).solve()
+
+
+def test_nothing_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Solvers print by default, where the user's program prints."""
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path))
+    assert program(3.0).solve().tolist() == [3.0, 1.0]
+    ctypes.CDLL(None).fflush(None)  # what C has not written yet
+    assert capfd.readouterr() == ("", "")

@@ -81,6 +81,14 @@ class LinearProgram:
         """Solves the program (`solve`)."""
         import highspy  # most processes find the solution in the cache
 
+        class QuietSolver(highspy.Highs):
+            """A solver that prints nothing; its base prints its version when it enables callbacks,
+            before an option can be set."""
+
+            def enableCallbacks(self) -> None:  # noqa: N802  (the name of the base)
+                """Switches output off, and enables no callbacks."""
+                self.setOptionValue("output_flag", False)
+
         model, rows = highspy.HighsLp(), self._rows
         model.num_col_, model.num_row_ = len(self.costs), len(rows.least)
         model.col_cost_, model.col_lower_ = self.costs, [0.0] * len(self.costs)
@@ -91,8 +99,7 @@ class LinearProgram:
         matrix.num_col_, matrix.num_row_ = model.num_col_, model.num_row_
         matrix.start_ = [*rows.starts, len(rows.columns)]
         matrix.index_, matrix.value_ = rows.columns, rows.factors
-        solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
+        solver = QuietSolver()
         solver.setOptionValue("threads", 1)
         solver.passModel(model)
         solver.run()
