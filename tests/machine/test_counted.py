@@ -11,7 +11,7 @@ import warploom as wl
 from warploom.abi.range_cache import RETIRED_SETS
 from warploom.cost.fields import CostRecord
 from warploom.machine.compiled.counted import Counted, combined_tally
-from warploom.machine.compiled.merged_caches import Words, merged_caches
+from warploom.machine.compiled.merged_caches import CacheColumns, Words, merged_caches
 from warploom.observe.counters import Counters
 
 SOURCE = """
@@ -85,7 +85,7 @@ def test_equal_launches_leave_one_table() -> None:
     ]
     entries = parts[0][layout.caches.entries_at :].reshape(-1, layout.caches.set_words)
     assert entries[RETIRED_SETS].any()
-    assert len(merged_caches(layout.caches, parts)) == 1
+    assert len(merged_caches(CacheColumns(layout.caches), parts)) == 1
     counters = Counters(combined_tally(counted))
     assert counters.global_load_requests == 5 * 20
     assert counters.global_load_sectors == 5 * (5 * (2 + 3) + 15 * (2 + 2))

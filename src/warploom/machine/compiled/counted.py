@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from warploom.cost.deferred_atomics import AccessCounts
 from warploom.cost.fields import FIELDS, CostRecord
 from warploom.cost.pattern_table import SLOTS, CostTable, StoredPattern
 from warploom.helpers.table import count_compiled
-from warploom.machine.compiled.cache_costs import add_range_cache_costs
+from warploom.machine.compiled.cache_costs import CacheCosts
 from warploom.machine.compiled.launch_template import Bytes, LaunchTemplate, Words
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.compiled.workers import merge_tallies
@@ -26,6 +27,8 @@ from warploom.machine.tally import Tally
 from warploom.simt.lane_counts import ALL_LANES
 
 _NO_ADDRESSES = np.zeros(0, np.uint64)
+
+_CACHE_COSTS: WeakKeyDictionary[CompiledKernel, CacheCosts] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +135,17 @@ def _tally(counted: Sequence[Counted]) -> Tally:
                     "count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, record
                 )
         _set_records(tally, layout, records)
-        add_range_cache_costs(tally, layout, [part[caches_at:] for part in parts])
+        _cache_costs(counted[0].kernel).add(tally, [part[caches_at:] for part in parts])
     return tally
+
+
+def _cache_costs(kernel: CompiledKernel) -> CacheCosts:
+    """Returns the costs of accesses that the range caches of a kernel count, one object for all
+    its launches."""
+    costs = _CACHE_COSTS.get(kernel)
+    if costs is None:
+        costs = _CACHE_COSTS[kernel] = CacheCosts(kernel.layout)
+    return costs
 
 
 def _set_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:

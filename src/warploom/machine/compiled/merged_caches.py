@@ -24,14 +24,14 @@ BATCH_WORDS = 1 << 18
 large ones the accesses to memory, which are to stay in the host's caches."""
 
 
-def merged_caches(layout: RangeCacheLayout, parts: Sequence[Words]) -> list[Words]:
+def merged_caches(columns: CacheColumns, parts: Sequence[Words]) -> list[Words]:
     """Returns the tables of keys and range caches (`abi.range_cache`) of the parts that have counts
     of their own, as copies where there are several parts. Counts of an entry are moved to the equal
     entry of an earlier part: one of the same access, for the same lanes, stride and pitches. As
     parts are in the order of blocks, that entry's first address is the first of both."""
-    if len(parts) == 1 or not layout.headers:
+    if len(parts) == 1:
         return [*parts]
-    columns, merged = _Columns(layout), list[Words]()
+    merged = list[Words]()
     # Mostly the first part has all entries.
     left = list(parts)
     while left:
@@ -45,7 +45,7 @@ def merged_caches(layout: RangeCacheLayout, parts: Sequence[Words]) -> list[Word
     return merged
 
 
-class _Columns:
+class CacheColumns:
     """Holds which words of the entries with one number are counts, and which make entries equal, by
     access record."""
 
@@ -87,7 +87,7 @@ class _Columns:
 class _Target:
     """Adds counts of other parts to those of one part, `words`."""
 
-    def __init__(self, columns: _Columns, words: Words) -> None:
+    def __init__(self, columns: CacheColumns, words: Words) -> None:
         """Looks up what makes the part's entries equal to those of others."""
         self.words, self._columns = words, columns
         self._entries, self._numbers = (
