@@ -8,6 +8,7 @@ instructions, sum to those of the kernel. Nsight Compute's names are in `observe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -20,7 +21,7 @@ from warploom.isa.spec import Operation
 from warploom.machine.tally import Tally
 from warploom.observe.asynchronous import BY_THREAD, BY_WARP, LOADED, STORED, copied_bytes
 from warploom.observe.metrics import counter_of
-from warploom.program.accesses import FIELDS
+from warploom.program.accesses import FIELDS, AccessRecord
 from warploom.program.program import Program
 
 _ALWAYS: tuple[str, ...] = (
@@ -105,10 +106,9 @@ class Counters(Counts):
     """The counters of one launch."""
 
     def __init__(self, tally: Tally) -> None:
-        self._tally = tally
-        self._table = _count(tally)
-        self._units = [i.operation.spec.unit.value for i in tally.program.instructions]
-        super().__init__(*self._sums(list(range(len(self._units)))))
+        self._tally, self._sources = tally, _sources_of(tally)
+        self._table = _count(tally, self._sources)
+        super().__init__(*self._sums(slice(None)))
 
     @property
     def program(self) -> Program:
@@ -139,22 +139,20 @@ class Counters(Counts):
 
     @cached_property
     def _instructions(self) -> tuple[Counts, ...]:
-        return tuple(self._of([index]) for index in range(len(self._units)))
+        return tuple(self._of([index]) for index in range(len(self._table)))
 
     def _of(self, indices: list[int]) -> Counts:
         """Returns the summed counters of instructions."""
         return Counts(*self._sums(indices))
 
-    def _sums(self, indices: list[int]) -> tuple[dict[str, int], dict[str, int]]:
+    def _sums(self, indices: list[int] | slice) -> tuple[dict[str, int], dict[str, int]]:
         """Returns the summed counters of instructions by name, and their warp instructions by
         functional unit."""
         sums: list[int] = self._table[indices].sum(axis=0).tolist()
-        values = dict(zip(COUNTERS, sums, strict=True))
-        units: dict[str, int] = {}
-        for index, warps in zip(indices, self._tally.warps[indices].tolist(), strict=True):
-            if warps:
-                units[self._units[index]] = units.get(self._units[index], 0) + warps
-        return values, units
+        sources, warps = self._sources, self._tally.warps[indices]
+        by_unit: list[int] = (warps @ sources.is_in_unit[indices]).tolist()
+        units = {unit: count for unit, count in zip(sources.units, by_unit, strict=True) if count}
+        return dict(zip(COUNTERS, sums, strict=True)), units
 
 
 def _counter_name(space: Space, op: str, field: str) -> str:
@@ -194,53 +192,100 @@ def _passed_tests(operation: Operation) -> tuple[bool, ...]:
     return tuple(test(operation) for test in _TESTS.values())
 
 
-@cache
-def _access_columns(space: Space, op: str) -> tuple[list[int], list[int]]:
-    """Returns the columns of the counters of a kind of access, and the number in FIELDS of what
-    each counts."""
-    fields = _ACCESSES.get((space, op), ())
-    columns = [_COLUMNS[_counter_name(space, op, field)] for field in fields]
-    return columns, [FIELDS.index(field) for field in fields]
+_COUNTS_THREADS = np.array([name in BY_THREAD for name in _TESTS])
+_TEST_COLUMNS = [_COLUMNS[name] for name in _TESTS]
 
 
-def _count(tally: Tally) -> npt.NDArray[np.int64]:
+@dataclass(frozen=True, eq=False)
+class _Sources:
+    """Where the counters of a program's instructions come from, the same for all its launches.
+
+    `units` are the names of functional units, and `is_in_unit`, shape (instructions, units), is 1
+    for the unit of each instruction. `passed`, shape (instructions, _TESTS), is 1 for the tests
+    that its operation passes. `reconverges` is 0 for each branch after which lanes are together
+    again only to end, else 1. Field number `fields[k]` of access record `at[k]` is added to
+    column `columns[k]` of instruction `instructions[k]`.
+    """
+
+    records: tuple[AccessRecord, ...]
+    units: tuple[str, ...]
+    is_in_unit: npt.NDArray[np.int64]
+    passed: npt.NDArray[np.int64]
+    reconverges: npt.NDArray[np.int64]
+    at: list[int]
+    fields: list[int]
+    instructions: list[int]
+    columns: list[int]
+
+    @classmethod
+    def of(cls, program: Program, records: tuple[AccessRecord, ...]) -> _Sources:
+        """Returns the sources for a program with these access records."""
+        unit_of = [i.operation.spec.unit.value for i in program.instructions]
+        units = tuple(dict.fromkeys(unit_of))
+        added = [
+            (number, field, record.instruction, column)
+            for number, record in enumerate(records)
+            for field, column in _columns_of(program, record)
+        ]
+        at, fields, instructions, columns = (
+            map(list, zip(*added, strict=True)) if added else [[]] * 4
+        )
+        return cls(
+            records,
+            units,
+            np.array([[unit == one for one in units] for unit in unit_of], np.int64),
+            np.array([_passed_tests(i.operation) for i in program.instructions], np.int64),
+            _reconverges(program),
+            at,
+            fields,
+            instructions,
+            columns,
+        )
+
+
+def _sources_of(tally: Tally) -> _Sources:
+    """Returns the sources of the counters of a launch; the program caches them."""
+    found = tally.program.cache.get(_Sources)
+    if isinstance(found, _Sources) and found.records is tally.access_records:
+        return found
+    sources = _Sources.of(tally.program, tally.access_records)
+    tally.program.cache[_Sources] = sources
+    return sources
+
+
+def _columns_of(program: Program, record: AccessRecord) -> Iterator[tuple[int, int]]:
+    """Yields which fields of an access record are counted, by their numbers in FIELDS, and the
+    column of the counter of each."""
+    for field in _ACCESSES.get((record.space, record.op), ()):
+        yield FIELDS.index(field), _COLUMNS[_counter_name(record.space, record.op, field)]
+    # Atomics are counted over all spaces as well.
+    if record.op == "atomic":
+        yield FIELDS.index("requests"), _COLUMNS["atomic_requests"]
+        yield FIELDS.index("passes"), _COLUMNS["atomic_passes"]
+    operation = program.instructions[record.instruction].operation
+    copied = copied_bytes(operation, record.space, record.op)
+    if copied is not None:
+        yield FIELDS.index("bytes_requested"), _COLUMNS[copied]
+
+
+def _count(tally: Tally, sources: _Sources) -> npt.NDArray[np.int64]:
     """Returns the values of all counters, shape (instructions, COUNTERS)."""
-    instructions = tally.program.instructions
-    table = np.zeros((len(instructions), len(COUNTERS)), np.int64)
-    passed = np.array([_passed_tests(i.operation) for i in instructions], np.bool_)
+    table = np.zeros((len(tally.program.instructions), len(COUNTERS)), np.int64)
     columns: dict[str, npt.NDArray[np.int64]] = {
         "warp_instructions": tally.warps,
         "thread_instructions": tally.threads,
         "thread_instructions_predicated_on": tally.threads_on,
         "divergent_branches": tally.divergent,
-        "reconvergences": tally.reconvergences * _reconverges(tally.program),
+        "reconvergences": tally.reconvergences * sources.reconverges,
         "exited_members": tally.exited_members,
-        **{
-            name: (tally.threads_on if name in BY_THREAD else tally.warps) * passed[:, number]
-            for number, name in enumerate(_TESTS)
-        },
     }
     for name, column in columns.items():
         table[:, _COLUMNS[name]] = column
-    _add_accesses(tally, table)
+    executed = np.where(_COUNTS_THREADS, tally.threads_on[:, None], tally.warps[:, None])
+    table[:, _TEST_COLUMNS] = executed * sources.passed
+    counted = tally.accesses[sources.at, sources.fields]
+    np.add.at(table, (sources.instructions, sources.columns), counted)
     return table
-
-
-def _add_accesses(tally: Tally, table: npt.NDArray[np.int64]) -> None:
-    """Adds the costs of memory accesses to the counters of their instructions."""
-    requests, passes, requested = map(FIELDS.index, ("requests", "passes", "bytes_requested"))
-    for record, costs in zip(tally.access_records, tally.accesses, strict=True):
-        counters = table[record.instruction]
-        columns, fields = _access_columns(record.space, record.op)
-        counters[columns] += costs[fields]
-        # Atomics are counted over all spaces as well.
-        if record.op == "atomic":
-            counters[_COLUMNS["atomic_requests"]] += costs[requests]
-            counters[_COLUMNS["atomic_passes"]] += costs[passes]
-        operation = tally.program.instructions[record.instruction].operation
-        copied = copied_bytes(operation, record.space, record.op)
-        if copied is not None:
-            counters[_COLUMNS[copied]] += costs[requested]
 
 
 def _reconverges(program: Program) -> npt.NDArray[np.int64]:

@@ -31,6 +31,8 @@ def merged_caches(columns: CacheColumns, parts: Sequence[Words]) -> list[Words]:
     parts are in the order of blocks, that entry's first address is the first of both."""
     if len(parts) == 1:
         return [*parts]
+    if len({columns.identity_of(words) for words in parts}) == 1:
+        return [columns.sum_of_alike(parts)]
     merged = list[Words]()
     # Mostly the first part has all entries.
     left = list(parts)
@@ -71,6 +73,21 @@ class CacheColumns:
         keys, numbers = words[:sets].tolist(), words[sets : 2 * sets].tolist()
         # The first key is a full warp's, whose number is not stored.
         return {key: number or FULL_SET for key, number in zip(keys, numbers, strict=True) if key}
+
+    def identity_of(self, words: Words) -> bytes:
+        """Returns what parts have in common whose entries are equal, one by one: lane sets, their
+        numbers, headers, and what makes entries equal."""
+        entries = self.layout.entries_by_number(words)
+        return words[: self.layout.entries_at].tobytes() + entries[:, self.identity].tobytes()
+
+    def sum_of_alike(self, parts: Sequence[Words]) -> Words:
+        """Returns a copy of the first of some parts with equal identities, with the counts of
+        all."""
+        words = parts[0].copy()
+        entries = self.layout.entries_by_number(words)
+        for part in parts[1:]:
+            entries += self.layout.entries_by_number(part) * self.is_count
+        return words
 
     def batches(self, parts: Sequence[Words]) -> Iterator[Sequence[int]]:
         """Yields the numbers of parts in batches that have equal lane sets, numbers of these, and
