@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import product
 from pathlib import Path
 
@@ -13,13 +14,13 @@ from hypothesis import strategies as st
 import warploom as wl
 from warploom.analysis.linear.affine import (
     LaunchInputs,
-    LinearValue,
     MemoryAccess,
     block_indices,
     global_accesses,
 )
 from warploom.analysis.linear.footprints import are_disjoint, block_conflicts
 from warploom.analysis.linear.forms import IndexVariable, form
+from warploom.analysis.linear.joins import LinearValue
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 N = 4096
@@ -114,6 +115,46 @@ __global__ void shifted(float *y) { y[I] = y[I + 1]; }
 __global__ void indirect(int *y, const int *x) { y[x[I]] = 1; }
 __global__ void counts(int *y) { atomicAdd(y + I, 1); }
 __global__ void pointed(int **y) { y[I][0] = 1; }
+__global__ void rows_of_blocks(float *y, int columns, int end) {
+    y += (size_t)blockIdx.x * columns;
+    for (int c = threadIdx.x; c < end; c += blockDim.x) y[c] = 2 * y[c];
+}
+__global__ void rows_of_warps(float *y, int columns, int end) {
+    int lane = threadIdx.x % 32;
+    y += (size_t)(I / 32) * columns;
+#pragma unroll 1
+    for (int c = lane; c < end; c += 32) y[c] = 2 * y[c];
+}
+__global__ void rows_by_pointer(float *y, int columns, int end) {
+    float *at = y + (size_t)blockIdx.x * columns, *last = at + end;
+#pragma unroll 1
+    for (at += threadIdx.x; at < last; at += blockDim.x) *at = 1;
+}
+__global__ void rows_counted_down(float *y, int columns, int end) {
+    float *at = y + (size_t)blockIdx.x * columns + threadIdx.x;
+#pragma unroll 1
+    for (int left = end - (int)threadIdx.x; left > 0; left -= blockDim.x, at += blockDim.x)
+        *at = 1;
+}
+__global__ void rows_of_threads(float *y, int columns, int end) {
+#pragma unroll 1
+    for (int c = 0; c < end; c++) y[(int)I * columns + c] = c;
+}
+__global__ void from_the_end(float *y, int n) { if ((int)I < n) y[n - 1 - (int)I] = 1; }
+__global__ void in_strips(float *y, int rows, int columns) {
+    int t = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+    for (int i = t; i < 1024; i += threads) {
+        int r = blockIdx.y * 32 + i / 32, c = blockIdx.x * 32 + i % 32;
+        if (r < rows && c < columns) y[r * columns + c] = 1;
+    }
+}
+__global__ void in_longer_strips(float *y, int rows, int columns) {
+    int t = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+    for (int i = t; i < 1056; i += threads) {
+        int r = blockIdx.y * 32 + i / 32, c = blockIdx.x * 32 + i % 32;
+        if (r < rows && c < columns) y[r * columns + c] = 1;
+    }
+}
 }
 """
 
@@ -148,6 +189,35 @@ def test_guards_hold_for_the_addresses_that_they_guard(gpu: wl.Device) -> None:
     assert "the same addresses" in conflict
     # Only one block stores.
     assert reason(gpu, module, "first_block", 4, 32, floats()) == ""
+
+
+ROWS = ("rows_of_blocks", "rows_of_warps", "rows_by_pointer", "rows_counted_down",
+        "rows_of_threads")  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [768, 1000])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_that_loops_write_are_apart(gpu: wl.Device, name: str, columns: int) -> None:
+    """A loop that ends with its row writes no element of the next one, one that ends an element
+    later does."""
+    if (name, columns) == ("rows_of_blocks", 1000):
+        pytest.skip("it is unrolled, and threads have three or four iterations")
+    module, y = gpu.compile(KERNELS), floats(64 * 1000 + 1)
+    assert reason(gpu, module, name, 4, 256 if name != ROWS[-1] else 8, y, columns, columns) == ""
+    after = reason(gpu, module, name, 4, 256 if name != ROWS[-1] else 8, y, columns, columns + 1)
+    assert "the same addresses" in after
+
+
+def test_elements_from_the_end_are_apart(gpu: wl.Device) -> None:
+    assert reason(gpu, gpu.compile(KERNELS), "from_the_end", 4, 256, floats(1000), 1000) == ""
+
+
+def test_tiles_that_blocks_walk_over_are_apart(gpu: wl.Device) -> None:
+    """A block writes 32 rows of 32 elements in four strips; with one row more, rows of two."""
+    module, y = gpu.compile(KERNELS), floats(1000 * 1000)
+    launch = (32, 32), (32, 8), y, 1000, 1000
+    assert reason(gpu, module, "in_strips", *launch) == ""
+    assert "the same addresses" in reason(gpu, module, "in_longer_strips", *launch)
 
 
 @pytest.mark.parametrize(
@@ -253,6 +323,7 @@ again:
 def test_steps_of_loop_registers(gpu: wl.Device, step: str, is_known: bool) -> None:
     """Steps of one sign have a form; registers that change by different amounts do not."""
     program = gpu.compile(LOOP.format().replace("STEP", step), "ptx")["k"].program
-    given = LaunchInputs((1, 1, 1), (1, 1, 1), bytes(64), (), lambda at: None)
+    parameters = struct.pack("<QI", 0, 100_000)
+    given = LaunchInputs((1, 1, 1), (1, 1, 1), parameters, (), lambda at: None)
     (access,) = global_accesses(program, given)
     assert (access.address.form is not None) == is_known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,7 +72,32 @@ def test_values_that_may_wrap_are_unknown() -> None:
     assert as_type(form(-1), U32) == form(0xFFFFFFFF)
     assert as_type(form(0xFFFFFFFF), S32) == form(-1)
     assert as_type(form(0, {X: -1}), S64) == form(0, {X: -1})
-    assert as_type(form(0, {X: -1}), U64) is None
+    assert as_type(form(0, {X: -1}), U64) is None  # 0 is no negative number, the others are
+    assert as_type(form(-1, {X: -1}), U32) == form(0xFFFFFFFF, {X: -1})
+    assert as_type(form(0xFFFFFFFF, {X: -1}), S32) == form(-1, {X: -1})
+
+
+def test_what_quotients_leave_is_a_remainder() -> None:
+    """x - x / 32 * 32, and compilers' x - (x & ~31), are x % 32."""
+    x = form(0, {IndexVariable("x", 256): 1})
+    remainder = evaluated("rem.u32", x, form(32))
+    quotient = evaluated("div.u32", x, form(32))
+    cleared = evaluated("and.b32", x, form(0xFFFFFFE0))
+    assert remainder is not None
+    assert quotient is not None
+    assert cleared == quotient.times(32)
+    assert x.plus(cleared, -1) == remainder
+    assert x.times(4).plus(quotient, -128).plus(quotient, 900) == remainder.times(4).plus(
+        quotient, 900
+    )
+
+
+@pytest.mark.parametrize("shift", ["shr.s32", "shr.u32"])
+def test_what_is_not_negative_has_no_sign(shift: str) -> None:
+    """Compilers add 31 to negative numbers, by the sign, before they divide by 32."""
+    counted = form(7, {IndexVariable("loops", None, at=frozenset((1,)), counts=True): 256})
+    expected = form(0) if shift == "shr.s32" else None
+    assert evaluated(shift, counted, form(31)) == expected
 
 
 def test_a_mask_above_clear_bits_is_a_remainder() -> None:

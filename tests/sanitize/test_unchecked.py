@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -54,8 +56,9 @@ __global__ void strays(const int *x, int *y, long long distance) {
 
 def independent_in_shared(program: Program) -> frozenset[int]:
     """Returns the accesses to shared memory that need not be seen, in blocks of 16 x 16 threads
-    whose parameters are 0."""
-    given = LaunchInputs((1, 1, 1), (16, 16, 1), bytes(64), (), lambda address: None)
+    with three pointers and the number 32 as parameters."""
+    parameters = struct.pack("<QQQI", 0, 0, 0, 32)
+    given = LaunchInputs((1, 1, 1), (16, 16, 1), parameters, (), lambda address: None)
     return independent_accesses(LinearAnalysis(program, given), set(range(program.size))).in_shared
 
 

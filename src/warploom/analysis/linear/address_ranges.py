@@ -55,4 +55,5 @@ class AddressRanges:
         if address is None or kind not in BY_LANE:
             return None
         facts = self._facts.get(access.instruction, NO_FACTS)
-        return AddressRange(address, access.size, Ranges.under(facts, [address, *self._indices]))
+        ranges = Ranges.under(facts, [address, *self._indices])
+        return AddressRange(ranges.with_fixed(address), access.size, ranges)

@@ -6,19 +6,27 @@ dimensions, its parameters, and the addresses of allocations. Loops are handled 
 counts iterations:
 
     mov.u32 %r1, %tid.x;
-    loop: ld.global.f32 %f1, [%rd1];     %rd1 = x + 4 * %tid.x + 1024 * (iteration of %rd1 at loop)
+    loop: ld.global.f32 %f1, [%rd1];     %rd1 = x + 4 * %tid.x + 1024 * (iteration at loop)
     add.s64 %rd1, %rd1, 1024; ... bra loop;
 
 Not handled: values loaded from memory (unknown), and registers that change by different amounts."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
 from warploom.analysis.linear.forms import ELSEWHERE, Form, IndexVariable, evaluate, form
+from warploom.analysis.linear.joins import (
+    ZERO,
+    Joins,
+    LinearValue,
+    Values,
+    joined,
+    united_allocations,
+)
+from warploom.analysis.linear.trips import BranchComparison, replaced, trip_count
 from warploom.core.errors import Dim3
 from warploom.isa.instruction import (
     Address,
@@ -59,20 +67,10 @@ class LaunchInputs:
     allocation_of: Callable[[int], range | None]
 
 
-@dataclass(frozen=True, slots=True)
-class LinearValue:
-    """The value of a register: its form (None: unknown), and the start addresses of the allocations
-    that it may point into (None: any)."""
-
-    form: Form | None
-    allocations: frozenset[int] | None
-
-
 POINTER_BITS = 64
 
 T = TypeVar("T")
 
-ZERO = LinearValue(form(0), frozenset())
 ANYTHING = LinearValue(None, None)
 
 
@@ -94,27 +92,97 @@ def global_accesses(program: Program, launch: LaunchInputs) -> tuple[MemoryAcces
 
 
 class LinearAnalysis:
-    """Propagates linear forms of registers through a program to a fixed point. `states` are the
-    values of live registers by name at the start of each reachable basic block; `allocations` are
-    those that pointers refer to, by their start."""
+    """Propagates linear forms of registers through a program to a fixed point. `ends` are the
+    values of registers by name at the end of each reachable basic block; `allocations` are those
+    that pointers refer to, by their start."""
 
     def __init__(self, program: Program, launch: LaunchInputs) -> None:
         """Runs the analysis for a program and a launch; results are in `states` afterwards."""
         self.program, self.launch = program, launch
         self.allocations: dict[int, range] = {}
-        self.states: dict[int, dict[str, LinearValue]] = {0: {}}
+        self.joins = Joins(program)
+        self.ends: dict[int, Values] = {}
         self._follow()
+        while self.joins.find_irregular(self._edges()) or self._find_trips():
+            self._follow()
+
+    @property
+    def states(self) -> Mapping[int, Values]:
+        """Returns the values of live registers at the start of each reachable basic block."""
+        return self.joins.states
+
+    @property
+    def reachable(self) -> Set[int]:
+        """Returns the instructions that a thread may execute, by their numbers."""
+        blocks = [self.program.blocks[index] for index in self.states]
+        return {at for block in blocks for at in range(block.start, block.stop)}
 
     def _follow(self) -> None:
         """Propagates states along edges between basic blocks, from the entry, until none
         changes."""
-        waiting = [0]
+        self.joins.begin()
+        self.ends.clear()
+        waiting = {0}
         while waiting:
-            basic_block = self.program.blocks[waiting.pop(0)]
-            after = self.end_of(basic_block)
-            for successor in basic_block.successors:
-                if successor != self.program.exit and self._enter(successor, after):
-                    waiting.append(successor)
+            # In the order of the program, so that all paths through a loop are followed before it
+            # is entered again: what comes along a path that is not would be of an older visit.
+            waiting.remove(first := min(waiting))
+            basic_block = self.program.blocks[first]
+            self.ends[first] = self._end_of(basic_block)
+            for successor in self.successors(basic_block):
+                edge = first, successor
+                if self.joins.enter(edge, self.along(edge)):
+                    waiting.add(successor)
+
+    def _edges(self) -> Iterator[tuple[tuple[int, int], Values]]:
+        """Yields the edges that threads may take, with the values of registers along each."""
+        for index in self.ends:
+            for successor in self.successors(self.program.blocks[index]):
+                yield (index, successor), self.along((index, successor))
+
+    def along(self, edge: tuple[int, int]) -> Values:
+        """Returns the values of registers along an edge from a reachable block."""
+        after, left = self.ends[edge[0]], self.joins.leaves(edge)
+        if not left:
+            return after
+        return {
+            name: LinearValue(value.form and replaced(value.form, left), value.allocations)
+            for name, value in after.items()
+        }
+
+    def _find_trips(self) -> bool:
+        """Finds how often loops run, and returns whether that was not known of all of them."""
+        joins = self.joins
+        found = {
+            header: trips
+            for latch, header in joins.latches()
+            if header not in joins.trips and (trips := self._trip_count(latch, header)) is not None
+        }
+        joins.trips |= found
+        return bool(found)
+
+    def _trip_count(self, latch: int, header: int) -> int | None:
+        """Returns how often the loop runs whose only back edge leads from a block to a header
+        (`trips.trip_count`), None if that is not known, or that edge is never taken."""
+        block = self.program.blocks[latch]
+        comparison = BranchComparison.of(self.program, block)
+        if comparison is None or latch not in self.ends:
+            return None
+        state = next(state for at, state in self.states_in(block) if at == comparison.instruction)
+        arguments = [self.value(source, state).form for source in comparison.sources]
+        count, goes_on_first = self.joins.iterations(header), block.successors[0] == header
+        return trip_count(comparison, arguments, count, goes_on_first=goes_on_first)
+
+    def successors(self, basic_block: ProgramBlock) -> Sequence[int]:
+        """Returns the successors of a reachable block that threads may go to: one, if the guard of
+        the branch at its end is the same for all threads; without the program's exit."""
+        successors = basic_block.successors
+        guard = self.program.instructions[basic_block.stop - 1].guard
+        if guard is not None and len(successors) == 2:
+            holds = self.ends[basic_block.index].get(guard.register.name, ANYTHING).form
+            if holds is not None and holds.is_constant:
+                successors = successors[holds.constant == guard.negated :][:1]
+        return [successor for successor in successors if successor != self.program.exit]
 
     def memory_accesses(self, spaces: Set[Space]) -> Iterable[MemoryAccess]:
         """Yields every access in reachable blocks whose state space is one of `spaces` (generic
@@ -146,28 +214,7 @@ class LinearAnalysis:
             yield index, state
             self._step(self.program.instructions[index], state)
 
-    def _enter(self, basic_block: int, after: Mapping[str, LinearValue]) -> bool:
-        """Joins the state `after` at the end of a predecessor into the state of a block, for its
-        live-in registers (0 if `after` has no value); returns whether that changes it (always at
-        the first visit). A register that has advanced by a constant gets a stride of its
-        `iteration_count`."""
-        # Live registers only: a dead one that differs between edges would lose its form for
-        # nothing, and have the block visited again.
-        names = (register.name for register in self.program.live_in[basic_block])
-        incoming = {name: after.get(name, ZERO) for name in names}
-        if basic_block not in self.states:
-            self.states[basic_block] = incoming
-            return True
-        previous = self.states[basic_block]
-        joined = {
-            name: _joined(previous.get(name, ZERO), value, iteration_count(name, basic_block))
-            for name, value in incoming.items()
-        }
-        changed = joined != previous
-        self.states[basic_block] = joined
-        return changed
-
-    def end_of(self, basic_block: ProgramBlock) -> dict[str, LinearValue]:
+    def _end_of(self, basic_block: ProgramBlock) -> Values:
         """Returns the state at the end of a reachable block: values of registers by name."""
         state = dict(self.states[basic_block.index])
         for instruction in self.program.instructions[basic_block.start : basic_block.stop]:
@@ -188,8 +235,9 @@ class LinearAnalysis:
             if instruction.guard is not None:
                 # A guarded write leaves one of two values: a variable that may change anywhere
                 # covers both.
-                guarded = IndexVariable(f"guarded {target.name}", None, at=frozenset((ELSEWHERE,)))
-                result = _joined(state.get(target.name, ZERO), result, guarded)
+                at = frozenset((ELSEWHERE,))
+                guarded = IndexVariable(f"guarded {target.name}", None, at=at, counts=True)
+                result = joined(state.get(target.name, ZERO), result, guarded)
             state[target.name] = result
 
     def _result(
@@ -209,7 +257,7 @@ class LinearAnalysis:
             return self._unknown_from_memory(instruction)
         sources = tuple(flatten_operands(operands[len(operation.spec.destinations) :]))
         values = [self.value(source, state) for source in sources]
-        allocations = _united_allocations(values)
+        allocations = united_allocations(values)
         if operation.kind is OpKind.CONVERT_ADDRESS:
             return LinearValue(values[0].form, allocations)
         semantics = operation.spec.semantics
@@ -338,49 +386,3 @@ def thread_indices(block: Dim3) -> tuple[IndexVariable, ...]:
 def block_indices(grid: Dim3) -> tuple[IndexVariable, ...]:
     """Returns the block indices that differ between blocks of a grid."""
     return tuple(_block_index(axis, n) for axis, n in enumerate(grid) if n > 1)
-
-
-def _united_allocations(values: Sequence[LinearValue]) -> frozenset[int] | None:
-    """Returns the start addresses of the allocations that a value computed from `values` may point
-    into; None (any) if one of these may point anywhere."""
-    allocations: frozenset[int] = frozenset()
-    for value in values:
-        if value.allocations is None:
-            return None
-        allocations |= value.allocations
-    return allocations
-
-
-def iteration_count(name: str, header: int) -> IndexVariable:
-    """Returns the variable that stands for the number of times that a register has been advanced by
-    its loop when the basic block `header` begins."""
-    return IndexVariable(f"iteration of {name} at {header}", None, at=frozenset((header,)))
-
-
-def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
-    """Returns a value that covers both values, with the allocations that either may point into.
-    Equal forms are retained. Forms that differ by constants and multiples of iteration counts, all
-    of one sign, as those of a counter do between iterations, give the first value plus `iteration`
-    times a stride. The stride is the greatest common divisor of these terms, and of the stride that
-    `iteration` has already. For all others the form is unknown.
-
-        i = 5 at the entry, i + 2 at the back edge      5 + 2 * iteration
-        and i + 4 * j + 2 at another edge               5 + 2 * iteration"""
-    allocations = _united_allocations((previous, incoming))
-    a, b = previous.form, incoming.form
-    if a is None or b is None or a == b:
-        return LinearValue(a if a == b else None, allocations)
-    start = a.without(iteration)
-    change = b.without(iteration).plus(start, -1)
-    strides = [dict(side.strides).get(iteration, 0) for side in (a, b)]
-    terms = [change.constant, *(stride for _, stride in change.strides), *strides]
-    # Variables are never negative, so terms of one sign change the value in one direction. Only
-    # counts of iterations are assumed not to make values wrap around (`forms.COUNTER_BITS`).
-    counts = all(variable.extent is None for variable, _ in change.strides)
-    if min(terms) < 0 < max(terms) or not counts:
-        return LinearValue(None, allocations)
-    # The analysis ends though values change with each visit: the next step is a divisor of this
-    # one, so it changes a bounded number of times, and the form covers all values that it covered
-    # before.
-    step = math.gcd(*terms) * (-1 if min(terms) < 0 else 1)
-    return LinearValue(start.plus(form(0, {iteration: step})), allocations)

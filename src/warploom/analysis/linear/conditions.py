@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from warploom.analysis.linear.affine import LinearAnalysis, LinearValue, iteration_count
+from warploom.analysis.linear.affine import LinearAnalysis
 from warploom.analysis.linear.forms import Form, IndexVariable
 from warploom.analysis.linear.predicates import (
     NO_FACTS,
@@ -78,7 +78,6 @@ class _Conditions:
         afterwards."""
         self.analysis, self.program = analysis, analysis.program
         self.written: dict[int, dict[int, dict[str, PredicateExpression]]] = {}
-        self.after: dict[int, Mapping[str, LinearValue]] = {}
         for index in analysis.states:
             self._record_block(self.program.blocks[index])
         self.states: dict[int, PointFacts] = {0: PointFacts()}
@@ -100,7 +99,6 @@ class _Conditions:
                 )
                 forms = [self.analysis.value(source, state).form for source in sources]
                 self.written[block.index][at] = dict(predicate_expressions(instruction, forms))
-        self.after[block.index] = self.analysis.end_of(block)
 
     def of_instructions(self) -> dict[int, Facts]:
         """Returns the facts at each instruction that writes no predicate: those at the start of its
@@ -141,9 +139,10 @@ class _Conditions:
             implications = dict(state.implications)
             for at in self.written[index]:
                 implications |= self._evaluated(index, at, implications)
+            taken = self.analysis.successors(block)
             for number, facts in enumerate(self._edge_facts(block, implications)):
                 successor = block.successors[number]
-                if successor != self.program.exit:
+                if successor in taken:
                     incoming = PointFacts(state.facts | facts, implications)
                     if self._enter(successor, (index, number), incoming):
                         waiting.append(successor)
@@ -170,38 +169,13 @@ class _Conditions:
         # Edges not yet seen are left out of the join, as if all facts held on them: the first
         # visits are optimistic, and the block is entered again from each edge that is found later.
         incoming_edges = self.incoming_edges.setdefault(block, {})
-        incoming_edges[edge] = _IncomingEdge(
-            block, state, self._iterations(block, self.after[edge[0]])
-        )
+        along = edge[0], block
+        counts = self.analysis.joins.counts_after(along, self.analysis.along(along))
+        incoming_edges[edge] = _IncomingEdge(block, state, counts)
         joined = _joined(list(incoming_edges.values()))
         changed = joined != self.states.get(block)
         self.states[block] = joined
         return changed
-
-    def _iterations(
-        self, block: int, after: Mapping[str, LinearValue]
-    ) -> dict[IndexVariable, Form]:
-        """Returns the values of a block's iteration counts after an edge, as forms of the variables
-        before it. Missing are counts whose register has no known form, or whose change on the edge
-        is no multiple of the stride. `after` are the values of registers at the end of the edge's
-        predecessor."""
-        iterations: dict[IndexVariable, Form] = {}
-        for name, value in self.analysis.states[block].items():
-            iteration, incoming = iteration_count(name, block), after.get(name)
-            stride = dict(value.form.strides).get(iteration) if value.form else None
-            if stride and value.form and incoming and incoming.form:
-                updated = _divided(incoming.form.plus(value.form.without(iteration), -1), stride)
-                if updated is not None:
-                    iterations[iteration] = updated
-        return iterations
-
-
-def _divided(form: Form, by: int) -> Form | None:
-    """Returns a form divided by a number; None if its constant or a stride is no multiple of the
-    number."""
-    if any(number % by for number in (form.constant, *(stride for _, stride in form.strides))):
-        return None
-    return Form(form.constant // by, tuple((v, stride // by) for v, stride in form.strides))
 
 
 def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:

@@ -30,12 +30,24 @@ class IndexVariable:
 
     `of_block`: all threads of a block have the same value, and blocks have different ones. `at` are
     the basic blocks at whose start the value may change (or ELSEWHERE); a thread's value of a
-    variable without any is constant."""
+    variable without any is constant. `counts`: it counts iterations, or how far the path that a
+    thread came by advances it. `quotient`: what the variable is a quotient of, if any."""
 
     name: str
     extent: int | None
     of_block: bool = False
     at: frozenset[int] = frozenset()
+    counts: bool = False
+    quotient: Quotient | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """The quotient `dividend // divisor`, less `low`, its least value."""
+
+    dividend: Form
+    divisor: int
+    low: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,7 @@ class Form:
         strides = dict(self.strides)
         for variable, stride in addend.strides:
             strides[variable] = strides.get(variable, 0) + times * stride
-        return form(self.constant + times * addend.constant, strides)
+        return _with_remainders(form(self.constant + times * addend.constant, strides))
 
     def without(self, variable: IndexVariable) -> Form:
         """Returns the form with a variable replaced by 0."""
@@ -91,6 +103,24 @@ def form(constant: int, strides: Mapping[IndexVariable, int] | None = None) -> F
     value is 0 (extent 1)."""
     terms = [(v, stride) for v, stride in (strides or {}).items() if stride != 0 and v.extent != 1]
     return Form(constant, tuple(sorted(terms, key=lambda pair: pair[0].name)))
+
+
+def _with_remainders(value: Form) -> Form:
+    """Returns a form with remainders in place of what is subtracted to make them: with the variable
+    q for x // 32, `4 * x - 128 * q` is `4 * (x % 32)`."""
+    for variable, stride in value.strides:
+        if variable.quotient is None:
+            continue
+        dividend, n = variable.quotient.dividend, variable.quotient.divisor
+        strides = dict(value.strides)
+        first, first_stride = dividend.strides[0]
+        times = strides.get(first, 0) // first_stride
+        is_subtracted = times * stride < 0 and abs(stride) >= abs(times) * n
+        if is_subtracted and all(strides.get(v) == times * s for v, s in dividend.strides):
+            of_rest = _new_variable("rem", dividend, n, 0, n - 1)
+            whole = form(n * variable.quotient.low, {variable: n}).plus(of_rest)
+            return value.plus(dividend, -times).plus(whole, times)
+    return value
 
 
 def evaluate(term: Term, arguments: Sequence[Form | None]) -> Form | None:
@@ -129,6 +159,8 @@ class _Evaluation:
         if term.op in ("extend", "truncate", "reinterpret"):
             return as_type(args[0], term.type)
         if len(args) == 2 and args[0] is not None and args[1] is not None:
+            if _is_sign(term, args[0], args[1]):
+                return form(0)
             return as_type(_binary(term.op, args[0], args[1]), term.type)
         if term.op == "neg" and args[0] is not None:
             return as_type(args[0].times(-1), term.type)
@@ -152,10 +184,10 @@ COUNTER_BITS = 32
 
 
 def as_type(value: Form | None, type: ScalarType) -> Form | None:
-    """Returns the form of a value as an integer of a type: constants wrap around, other forms are
-    returned as they are if their least and greatest values (unbounded variables taken as 0) fit the
-    type. None if they do not, for an unknown value, for floats, and for unbounded forms in fewer
-    than COUNTER_BITS (32) bits."""
+    """Returns the form of a value as an integer of a type: bounded forms all of whose values wrap
+    around equally often do so, others are returned as they are if their least and greatest values
+    (unbounded variables taken as 0) fit the type. None if they do not, for an unknown value, for
+    floats, and for unbounded forms in fewer than COUNTER_BITS (32) bits."""
     if value is None or not (type.is_integer or type.bits == 1):
         return None
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits
@@ -164,8 +196,17 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
     # An iteration count has no bound that could be checked. It is assumed that no loop runs so
     # often that a 32-bit counter wraps around; in fewer bits, that would be an ordinary event.
     counts = value.is_bounded or type.bits >= COUNTER_BITS
+    if value.is_bounded:
+        value = value.plus(form((value.low - lowest) // count * -count))  # as it wraps around
     fits = lowest <= value.low and value.high < lowest + count
     return value if fits and counts else None
+
+
+def _is_sign(term: Term, value: Form, distance: Form) -> bool:
+    """Returns whether a term shifts the sign bit of a value that is never negative to the lowest
+    bit, or to all: compilers round quotients of signed numbers with it."""
+    is_all = term.op in ("ashr", "lshr") and distance == form(term.type.bits - 1)
+    return is_all and term.type.is_signed and _is_never_negative(value)
 
 
 def _binary(op: str, a: Form, b: Form) -> Form | None:
@@ -246,14 +287,27 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
         return None if part is None else part.times(lowest)
     # Not 0 for masks other than those of the lowest bits, 2**k - 1: these are remainders by n + 1.
     if op == "and" and n & (n + 1):
-        if not a.is_bounded:
-            return None
-        bits = _bits_of(a)
-        return a if bits & ~n == 0 else _new_variable(op, a, n, 0, bits & n)
+        return _masked(a, n)
     divisor = 1 << n if op in ("lshr", "ashr") else n + 1 if op == "and" else n
     if divisor == 0:
         return None
     return remainder(a, divisor) if op in ("and", "rem") else quotient(a, divisor)
+
+
+def _masked(a: Form, n: int) -> Form | None:
+    """Returns the form of `a & n`, of an `a` that is never negative: `a` itself if no bit is
+    cleared, a multiple of a quotient if only the lowest bits are, else a new variable; None for an
+    unbounded `a` of which other bits may be cleared."""
+    lowest = n & -n
+    # An unbounded form is assumed to fit into the type of its value, and a mask of that type has
+    # at least COUNTER_BITS bits.
+    bits = _bits_of(a) if a.is_bounded else max(n, (1 << COUNTER_BITS) - 1)
+    if a.is_bounded and bits & ~n == 0:
+        return a
+    if bits & ~n & -lowest == 0:
+        whole = quotient(a, lowest)
+        return None if whole is None else whole.times(lowest)
+    return _new_variable("and", a, n, 0, bits & n) if a.is_bounded else None
 
 
 def _is_never_negative(a: Form) -> bool:
@@ -328,4 +382,6 @@ def _new_variable(op: str, a: Form, n: int, low: int, high: int) -> Form:
     # named by its expression retains one thing: where the expression occurs twice, both have one
     # value.
     at = frozenset[int]().union(*(variable.at for variable, _ in a.strides))
-    return form(low, {IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at): 1})
+    divided = Quotient(a, n, low) if op == "div" else None
+    variable = IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at, quotient=divided)
+    return form(low, {variable: 1})

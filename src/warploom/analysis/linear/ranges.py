@@ -41,7 +41,9 @@ class Ranges:
             for known_form in forms
             for variable, _ in known_form.strides
         }
-        concerning = frozenset(f for f in facts if any(v in variables for v, _ in f.strides))
+        concerning = frozenset(
+            _tightened(f) for f in facts if any(v in variables for v, _ in f.strides)
+        )
         for known_form in concerning:
             variables |= {v: _initial_range(v) for v, _ in known_form.strides if v not in variables}
         # A range may be used before it is narrowed: each is right at any time, only not the least.
@@ -49,6 +51,14 @@ class Ranges:
             for known_form in concerning:
                 _narrow(variables, known_form)
         return cls(concerning, variables)
+
+    def with_fixed(self, form: Form) -> Form:
+        """Returns a form with constants in place of the variables that have one value only."""
+        for variable, stride in form.strides:
+            low, high = self.variables[variable]
+            if low == high:
+                form = form.without(variable).plus(Form(int(low) * stride))
+        return form
 
     def of(self, form: Form) -> Range:
         """Returns bounds of a form under the facts: no value is below the first or above the
@@ -98,6 +108,15 @@ class Ranges:
     def _part(self, variable: IndexVariable, stride: int) -> Range:
         """Returns the range of stride times variable."""
         return _scaled(self.variables.get(variable, _initial_range(variable)), stride)
+
+
+def _tightened(fact: Form) -> Form:
+    """Returns a fact divided by what divides all its strides: variables are integers, so `3999 - 4
+    * i` is at least 0 if and only if `999 - i` is."""
+    by = math.gcd(*(stride for _, stride in fact.strides))
+    if by <= 1:
+        return fact
+    return Form(fact.constant // by, tuple((v, stride // by) for v, stride in fact.strides))
 
 
 def _initial_range(variable: IndexVariable) -> Range:

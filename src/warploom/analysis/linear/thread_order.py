@@ -103,5 +103,5 @@ def _are_independent_in_shared(analysis: LinearAnalysis, intervals: Iterable[Set
         for interval in intervals
         for index in interval
         if any(space is Space.SHARED for space, _ in accesses(instructions[index]))
-    }
+    } & analysis.reachable
     return not shared or shared <= independent_in_shared(analysis, by_thread, intervals)

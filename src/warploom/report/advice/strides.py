@@ -103,7 +103,7 @@ def _strides_of(address: Form) -> Strides | None:
             threads[axis] = stride
         elif register == "%ctaid" and axis in AXES:
             blocks[axis] = stride
-        elif variable.extent is None and variable.at:
+        elif variable.counts:
             loops.add(stride)
         else:
             return None
