@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-MIDDLE, REACH = 1 << 20, 1 << 16
-"""The byte of the array at which index 0 is, and below which indices a store is executed."""
+MIDDLE = 1 << 20
+"""The byte of the array at which index 0 is; stores are executed for indices from -65,536 to
+65,535."""
 
 KERNEL = """
 .version 8.0

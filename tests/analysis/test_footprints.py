@@ -197,7 +197,7 @@ ROWS = ("rows_of_blocks", "rows_of_warps", "rows_by_pointer", "rows_counted_down
 
 @pytest.mark.parametrize("columns", [768, 1000])
 @pytest.mark.parametrize("name", ROWS)
-def test_rows_that_loops_write_are_apart(gpu: wl.Device, name: str, columns: int) -> None:
+def test_rows_that_loops_write_are_disjoint(gpu: wl.Device, name: str, columns: int) -> None:
     """A loop that ends with its row writes no element of the next one, one that ends an element
     later does."""
     if (name, columns) == ("rows_of_blocks", 1000):
@@ -208,11 +208,11 @@ def test_rows_that_loops_write_are_apart(gpu: wl.Device, name: str, columns: int
     assert "the same addresses" in after
 
 
-def test_elements_from_the_end_are_apart(gpu: wl.Device) -> None:
+def test_elements_from_the_end_are_disjoint(gpu: wl.Device) -> None:
     assert reason(gpu, gpu.compile(KERNELS), "from_the_end", 4, 256, floats(1000), 1000) == ""
 
 
-def test_tiles_that_blocks_walk_over_are_apart(gpu: wl.Device) -> None:
+def test_tiles_that_blocks_walk_over_are_disjoint(gpu: wl.Device) -> None:
     """A block writes 32 rows of 32 elements in four strips; with one row more, rows of two."""
     module, y = gpu.compile(KERNELS), floats(1000 * 1000)
     launch = (32, 32), (32, 8), y, 1000, 1000

@@ -85,6 +85,7 @@ def test_what_quotients_leave_is_a_remainder() -> None:
     cleared = evaluated("and.b32", x, form(0xFFFFFFE0))
     assert remainder is not None
     assert quotient is not None
+    assert cleared is not None
     assert cleared == quotient.times(32)
     assert x.plus(cleared, -1) == remainder
     assert x.times(4).plus(quotient, -128).plus(quotient, 900) == remainder.times(4).plus(

@@ -198,7 +198,7 @@ _TEST_COLUMNS = [_COLUMNS[name] for name in _TESTS]
 
 @dataclass(frozen=True, eq=False)
 class _Sources:
-    """Where the counters of a program's instructions come from, the same for all its launches.
+    """Lists what the counters of a program's instructions are made of, in all its launches.
 
     `units` are the names of functional units, and `is_in_unit`, shape (instructions, units), is 1
     for the unit of each instruction. `passed`, shape (instructions, _TESTS), is 1 for the tests

@@ -6,9 +6,9 @@ of the block that follows, as linear forms of variables for the path that a thre
     i = tid + 32 * T, p = x + 4 * tid + 128 * T     at its header: T counts its iterations
 
 Registers have a common variable where they change together: the count of a loop's iterations, or,
-where paths meet, by how much the path advances them all. So what a comparison says of `i` also
-bounds `p`. That is first assumed of all registers; those of which it turns out to be wrong have a
-variable each (`irregular`), and the analysis begins again."""
+where paths meet, by how much the path advances them all. So a comparison of `i` also bounds `p`.
+That is first assumed of all registers; those of which it turns out to be wrong have a variable each
+(`irregular`), and the analysis begins again."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Joins:
     def begin(self) -> None:
         """Drops all values, and enters the first block, with 0 in all registers."""
         self.entries, self.states = {}, {0: {}}
-        self._along, self._visits = {}, Counter()
+        self._along, self._visits = {}, Counter[int]()
 
     def enter(self, edge: tuple[int, int], after: Values) -> bool:
         """Joins the values `after` the first block of an edge into those at the start of the
@@ -210,8 +210,8 @@ class Joins:
     def _path(self, block: int, after: Values) -> Form | None:
         """Returns the value of the variable for the paths that meet at a block, which most
         registers have after one of them; None if none has that variable."""
-        found = Counter(path for _, path in self._paths_of(block, after) if path is not None)
-        return found.most_common(1)[0][0] if found else None
+        counted = Counter(path for _, path in self._paths_of(block, after) if path is not None)
+        return counted.most_common(1)[0][0] if counted else None
 
     def _paths_of(self, block: int, after: Values) -> Iterator[tuple[str, Form | None]]:
         """Yields the registers of a block's start whose values have the variable for the paths that

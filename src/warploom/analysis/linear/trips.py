@@ -65,7 +65,7 @@ def trip_count(
 ) -> int | None:
     """Returns how often a loop runs whose last branch has this comparison, if that decides it; else
     None. `arguments` are the forms of the comparison's sources, `count` is the variable in them
-    that counts the iterations before, and `goes_on_first` says whether the first successor is the
+    that counts the iterations before. `goes_on_first`: the first successor of the block is the
     loop's header."""
     left, right = (evaluate(argument, arguments) for argument in comparison.term.args)
     if left is None or right is None:

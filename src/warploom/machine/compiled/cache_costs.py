@@ -75,7 +75,7 @@ class CacheCosts:
         """Returns how often accesses occurred, shape (numbers in use, counts). The guard of a group
         is that of its leader, which counts for all members; a member counts in its own cache only
         when it runs without the group."""
-        times = self._caches.entries_by_number(words).take(self._counts, axis=1)
+        times = self._caches.entries_by_number(words)[:, self._counts]
         for record, leader in self._leaders(words):
             if record != leader:
                 times[:, self._slots(record)] += times[:, self._slots(leader)]
@@ -98,7 +98,7 @@ class CacheCosts:
     def _prices_of(self, words: Words, entries: Words, positions: Words) -> Prices:
         """Returns the prices of the counts at some `positions` in the flattened table of counts,
         those of the last launches with the same entries and headers if they had counts there."""
-        identity = entries.take(self._columns.identity, axis=1)
+        identity = entries[:, self._columns.identity]
         parts = (positions, words[self._columns.headers], identity)
         key = blake2b(b"".join([part.tobytes() for part in parts])).digest()
         prices = self._prices.get(key)

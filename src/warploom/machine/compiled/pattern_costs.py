@@ -1,4 +1,4 @@
-"""Computes what accesses with one lane pattern cost, by their place in a unit of memory."""
+"""Computes what accesses with one lane pattern cost, by their offset in a unit of memory."""
 
 from __future__ import annotations
 
