@@ -135,7 +135,7 @@ class LinearAnalysis:
                     waiting.add(successor)
 
     def _edges(self) -> Iterator[tuple[tuple[int, int], Values]]:
-        """Yields the edges that threads may take, with the values of registers along each."""
+        """Yields the edges that threads may follow, with the values of registers along each."""
         for index in self.ends:
             for successor in self.successors(self.program.blocks[index]):
                 yield (index, successor), self.along((index, successor))
@@ -153,13 +153,13 @@ class LinearAnalysis:
     def _find_trips(self) -> bool:
         """Finds how often loops run, and returns whether that was not known of all of them."""
         joins = self.joins
-        found = {
+        counts = {
             header: trips
             for latch, header in joins.latches()
             if header not in joins.trips and (trips := self._trip_count(latch, header)) is not None
         }
-        joins.trips |= found
-        return bool(found)
+        joins.trips |= counts
+        return bool(counts)
 
     def _trip_count(self, latch: int, header: int) -> int | None:
         """Returns how often the loop runs whose only back edge leads from a block to a header

@@ -49,7 +49,10 @@ class BranchComparison:
             sources = tuple(flatten_operands(instruction.operands[len(spec.destinations) :]))
             if instruction.guard is not None or spec.semantics is None:
                 return None
-            term = instruction.operation.terms_for(len(sources))[targets.index(guard.register)]
+            terms, target = instruction.operation.terms_for(len(sources)), guard.register
+            if targets.index(target) >= len(terms):
+                return None
+            term = terms[targets.index(target)]
             if term.op not in _NEGATED:
                 return None
             return cls(term, index, sources, is_first=not guard.negated)
