@@ -23,10 +23,10 @@ from warploom.analysis.linear.joins import (
     Joins,
     LinearValue,
     Values,
-    joined,
+    merged,
     united_allocations,
 )
-from warploom.analysis.linear.trips import BranchComparison, replaced, trip_count
+from warploom.analysis.linear.trips import BranchComparison, last_count, replaced
 from warploom.core.errors import Dim3
 from warploom.isa.instruction import (
     Address,
@@ -102,6 +102,10 @@ class LinearAnalysis:
         self.allocations: dict[int, range] = {}
         self.joins = Joins(program)
         self.ends: dict[int, Values] = {}
+        comparisons = {b.index: BranchComparison.of(program, b) for b in program.blocks}
+        self._comparisons = {at: one for at, one in comparisons.items() if one is not None}
+        # The forms of the sources of each comparison, when it was last executed.
+        self._compared: dict[int, list[Form | None]] = {}
         self._follow()
         while self.joins.find_irregular(self._edges()) or self._find_trips():
             self._follow()
@@ -131,7 +135,7 @@ class LinearAnalysis:
             self.ends[first] = self._end_of(basic_block)
             for successor in self.successors(basic_block):
                 edge = first, successor
-                if self.joins.enter(edge, self.along(edge)):
+                if self.joins.enter(edge, self.along(edge), self._constants_along(edge)):
                     waiting.add(successor)
 
     def _edges(self) -> Iterator[tuple[tuple[int, int], Values]]:
@@ -150,28 +154,38 @@ class LinearAnalysis:
             for name, value in after.items()
         }
 
+    def _constants_along(self, edge: tuple[int, int]) -> Mapping[IndexVariable, Form]:
+        """Returns the variables that have one value wherever an edge is followed, because the
+        branch at the end of its first block compares them with it."""
+        block = self.program.blocks[edge[0]]
+        comparison = self._comparisons.get(edge[0])
+        if comparison is None or len({*block.successors}) != 2:
+            return {}
+        return comparison.fixed(self._compared[edge[0]], first=block.successors[0] == edge[1])
+
     def _find_trips(self) -> bool:
         """Finds how often loops run, and returns whether that was not known of all of them."""
         joins = self.joins
         counts = {
-            header: trips
+            header: last
             for latch, header in joins.latches()
-            if header not in joins.trips and (trips := self._trip_count(latch, header)) is not None
+            if header not in joins.last_counts
+            and (last := self._last_count(latch, header)) is not None
         }
-        joins.trips |= counts
+        joins.last_counts |= counts
         return bool(counts)
 
-    def _trip_count(self, latch: int, header: int) -> int | None:
-        """Returns how often the loop runs whose only back edge leads from a block to a header
-        (`trips.trip_count`), None if that is not known, or that edge is never taken."""
-        block = self.program.blocks[latch]
-        comparison = BranchComparison.of(self.program, block)
+    def _last_count(self, latch: int, header: int) -> Form | None:
+        """Returns how many iterations come before the last one of the loop whose only back edge
+        leads from a block to a header (`trips.last_count`); None if that is not known, or that edge
+        is never taken."""
+        comparison = self._comparisons.get(latch)
         if comparison is None or latch not in self.ends:
             return None
-        state = next(state for at, state in self.states_in(block) if at == comparison.instruction)
-        arguments = [self.value(source, state).form for source in comparison.sources]
-        count, goes_on_first = self.joins.iterations(header), block.successors[0] == header
-        return trip_count(comparison, arguments, count, goes_on_first=goes_on_first)
+        goes_on_first = self.program.blocks[latch].successors[0] == header
+        count, arguments = self.joins.iterations(header), self._compared[latch]
+        last = last_count(comparison, arguments, count, goes_on_first=goes_on_first)
+        return last if last is not None and self.joins.is_constant_in(last, header) else None
 
     def successors(self, basic_block: ProgramBlock) -> Sequence[int]:
         """Returns the successors of a reachable block that threads may go to: one, if the guard of
@@ -217,8 +231,12 @@ class LinearAnalysis:
     def _end_of(self, basic_block: ProgramBlock) -> Values:
         """Returns the state at the end of a reachable block: values of registers by name."""
         state = dict(self.states[basic_block.index])
-        for instruction in self.program.instructions[basic_block.start : basic_block.stop]:
-            self._step(instruction, state)
+        comparison = self._comparisons.get(basic_block.index)
+        for index in range(basic_block.start, basic_block.stop):
+            if comparison is not None and index == comparison.instruction:
+                forms = [self.value(source, state).form for source in comparison.sources]
+                self._compared[basic_block.index] = forms
+            self._step(self.program.instructions[index], state)
         return state
 
     def _step(self, instruction: Instruction, state: dict[str, LinearValue]) -> None:
@@ -235,9 +253,8 @@ class LinearAnalysis:
             if instruction.guard is not None:
                 # A guarded write leaves one of two values: a variable that may change anywhere
                 # covers both.
-                at = frozenset((ELSEWHERE,))
-                guarded = IndexVariable(f"guarded {target.name}", None, at=at, counts=True)
-                result = joined(state.get(target.name, ZERO), result, guarded)
+                values = state.get(target.name, ZERO), result
+                result = merged(values, f"guarded {target.name}", ELSEWHERE)
             state[target.name] = result
 
     def _result(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
@@ -31,23 +31,25 @@ class IndexVariable:
     `of_block`: all threads of a block have the same value, and blocks have different ones. `at` are
     the basic blocks at whose start the value may change (or ELSEWHERE); a thread's value of a
     variable without any is constant. `counts`: it counts iterations, or how far the path that a
-    thread came by advances it. `quotient`: what the variable is a quotient of, if any."""
+    thread came by advances it. `part`: what the variable is a quotient or a remainder of, if
+    any."""
 
     name: str
     extent: int | None
     of_block: bool = False
     at: frozenset[int] = frozenset()
     counts: bool = False
-    quotient: Quotient | None = None
+    part: DividedPart | None = field(default=None, compare=False)  # the name has it
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient:
-    """The quotient `dividend // divisor`, less `low`, its least value."""
+class DividedPart:
+    """The quotient `dividend // divisor` less `low`, its least value, or the remainder."""
 
     dividend: Form
     divisor: int
     low: int
+    is_quotient: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +85,16 @@ class Form:
         return all(variable.extent is not None for variable, _ in self.strides)
 
     def plus(self, addend: Form, times: int = 1) -> Form:
-        """Returns the sum of this form and `times` the other."""
+        """Returns the sum of this form and `times` the other, with remainders where it subtracts
+        what is divided off."""
+        return _with_remainders(self.plus_as_is(addend, times))
+
+    def plus_as_is(self, addend: Form, times: int = 1) -> Form:
+        """Returns the sum of this form and `times` the other, of the variables of both."""
         strides = dict(self.strides)
         for variable, stride in addend.strides:
             strides[variable] = strides.get(variable, 0) + times * stride
-        return _with_remainders(form(self.constant + times * addend.constant, strides))
+        return form(self.constant + times * addend.constant, strides)
 
     def without(self, variable: IndexVariable) -> Form:
         """Returns the form with a variable replaced by 0."""
@@ -105,26 +112,59 @@ def form(constant: int, strides: Mapping[IndexVariable, int] | None = None) -> F
     return Form(constant, tuple(sorted(terms, key=lambda pair: pair[0].name)))
 
 
+def replaced(value: Form, values: Mapping[IndexVariable, Form]) -> Form:
+    """Returns a form with other forms in place of some variables."""
+    for variable, stride in value.strides:
+        if variable in values:
+            value = value.without(variable).plus(values[variable], stride)
+    return value
+
+
 def _with_remainders(value: Form) -> Form:
     """Returns a form with remainders in place of what is subtracted to make them: with the variable
     q for x // 32, `4 * x - 128 * q` is `4 * (x % 32)`."""
     for variable, stride in value.strides:
-        if variable.quotient is None:
+        part = variable.part
+        if part is None or not part.is_quotient:
             continue
-        dividend, n = variable.quotient.dividend, variable.quotient.divisor
+        dividend, n = part.dividend, part.divisor
         strides = dict(value.strides)
         first, first_stride = dividend.strides[0]
         times = strides.get(first, 0) // first_stride
         is_subtracted = times * stride < 0 and abs(stride) >= abs(times) * n
         if is_subtracted and all(strides.get(v) == times * s for v, s in dividend.strides):
             of_rest = _new_variable("rem", dividend, n, 0, n - 1)
-            whole = form(n * variable.quotient.low, {variable: n}).plus(of_rest)
+            whole = form(n * part.low, {variable: n}).plus(of_rest)
             return value.plus(dividend, -times).plus(whole, times)
     return value
 
 
+def expansions(value: Form) -> list[Form]:
+    """Returns a form, and the forms with what is divided off in place of each of its remainders,
+    and of all: `x - 32 * q`, with the variable q for x // 32, for `x % 32`."""
+    forms, all_divided = [value], value
+    for variable, stride in value.strides:
+        rest = _divided_off(variable)
+        if rest is not None:
+            forms.append(value.without(variable).plus_as_is(rest, stride))
+            all_divided = all_divided.without(variable).plus_as_is(rest, stride)
+    return forms if len(forms) <= 2 else [*forms, all_divided]
+
+
+def _divided_off(variable: IndexVariable) -> Form | None:
+    """Returns the dividend of a remainder less the divisor's multiple; None if the variable is no
+    remainder."""
+    part = variable.part
+    if part is None or part.is_quotient:
+        return None
+    divided = quotient(part.dividend, part.divisor)
+    return None if divided is None else part.dividend.plus_as_is(divided, -part.divisor)
+
+
 def evaluate(term: Term, arguments: Sequence[Form | None]) -> Form | None:
     """Returns the form of a term's value, given those of its arguments; None if it is unknown."""
+    if arguments and not any(arguments):
+        return None
     return _Evaluation(arguments).of(term)
 
 
@@ -176,7 +216,7 @@ class _Evaluation:
         if holds is not None and holds.is_constant:
             return self.of(when_true if holds.constant else when_false)
         chosen = self.of(when_true)
-        return chosen if chosen == self.of(when_false) else None
+        return chosen if chosen is not None and chosen == self.of(when_false) else None
 
 
 COUNTER_BITS = 32
@@ -206,7 +246,7 @@ def _is_sign(term: Term, value: Form, distance: Form) -> bool:
     """Returns whether a term shifts the sign bit of a value that is never negative to the lowest
     bit, or to all: compilers round quotients of signed numbers with it."""
     is_all = term.op in ("ashr", "lshr") and distance == form(term.type.bits - 1)
-    return is_all and term.type.is_signed and _is_never_negative(value)
+    return is_all and term.type.is_signed and is_never_negative(value)
 
 
 def _binary(op: str, a: Form, b: Form) -> Form | None:
@@ -274,7 +314,7 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     also for an `and` with a mask of low bits; a new variable between the result's bounds for any
     other `and`. None for other operands and operations, and for a division or remainder by 0."""
     # PTX rounds quotients of negative numbers towards 0, `//` downwards; both agree from 0 on.
-    if not b.is_constant or b.constant < 0 or op not in _PARTS or not _is_never_negative(a):
+    if not b.is_constant or b.constant < 0 or op not in _PARTS or not is_never_negative(a):
         return None
     n = b.constant
     if a.is_constant:
@@ -310,7 +350,7 @@ def _masked(a: Form, n: int) -> Form | None:
     return _new_variable("and", a, n, 0, bits & n) if a.is_bounded else None
 
 
-def _is_never_negative(a: Form) -> bool:
+def is_never_negative(a: Form) -> bool:
     """Returns whether a form is at least 0 for all values of its variables."""
     return a.low >= 0 and all(v.extent is not None or stride > 0 for v, stride in a.strides)
 
@@ -382,6 +422,6 @@ def _new_variable(op: str, a: Form, n: int, low: int, high: int) -> Form:
     # named by its expression retains one thing: where the expression occurs twice, both have one
     # value.
     at = frozenset[int]().union(*(variable.at for variable, _ in a.strides))
-    divided = Quotient(a, n, low) if op == "div" else None
-    variable = IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at, quotient=divided)
+    part = DividedPart(a, n, low, op == "div") if op in ("div", "rem") else None
+    variable = IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at, part=part)
     return form(low, {variable: 1})

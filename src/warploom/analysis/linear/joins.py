@@ -13,11 +13,19 @@ That is first assumed of all registers; those of which it turns out to be wrong 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
-from warploom.analysis.linear.forms import Form, IndexVariable, form
+from warploom.analysis.linear.forms import (
+    ELSEWHERE,
+    Form,
+    IndexVariable,
+    form,
+    is_never_negative,
+    replaced,
+)
 from warploom.program.program import Program
 from warploom.program.regions import natural_loops, predecessors
 
@@ -81,31 +89,76 @@ def joined(previous: LinearValue, incoming: LinearValue, variable: IndexVariable
     return LinearValue(start.plus(form(0, {variable: step})), allocations)
 
 
+def merged(values: Sequence[LinearValue], name: str, at: int) -> LinearValue:
+    """Returns a value that covers each of several, of which a thread has one: a common one plus a
+    stride times a variable with a name, for which of them it is, which may change at the start of
+    block `at`. The variable is bounded unless values differ by unbounded ones."""
+    unbounded = IndexVariable(name, None, at=frozenset((at,)), counts=True)
+    value = reduce(lambda one, other: joined(one, other, unbounded), values)
+    stride = _stride(value.form, unbounded) if value.form else 0
+    if not stride or value.form is None:
+        return value
+    start = value.form.without(unbounded)
+    counts = [_count_of(one.form, start, stride) for one in values]
+    bounds = [count.high for count in counts if count is not None and count.is_bounded]
+    if len(bounds) < len(counts):
+        return value
+    bounded = replace(unbounded, extent=max(bounds) + 1)
+    return LinearValue(start.plus(form(0, {bounded: stride})), value.allocations)
+
+
+def _count_of(value: Form | None, start: Form, stride: int) -> Form | None:
+    """Returns the form that is never negative by which `start` plus `stride` times it is a value;
+    None if there is none."""
+    count = None if value is None else _divided(value.plus(start, -1), stride)
+    return count if count is not None and is_never_negative(count) else None
+
+
+def _covering(
+    values: Sequence[LinearValue], constants: Sequence[Mapping[IndexVariable, Form]]
+) -> LinearValue | None:
+    """Returns the one of some values that each is, if the variables that are `constants` along its
+    path have their values; None if there is none."""
+    for value in values if any(constants) else ():
+        if value.form is not None and all(
+            other.form in (value.form, replaced(value.form, along))
+            for other, along in zip(values, constants, strict=True)
+        ):
+            return LinearValue(value.form, united_allocations(values))
+    return None
+
+
 class Joins:
     """The values of live registers at the start of each basic block that has been entered
     (`states`), and at headers of loops also those with which the loop is entered (`entries`)."""
 
     def __init__(self, program: Program) -> None:
-        """Finds the loops of a program; enters none of its blocks. `trips` has how often loops run,
-        by header, where that is known."""
+        """Finds the loops of a program; enters none of its blocks. `last_counts` has how many
+        iterations a loop has before its last one, by its header, where that is known."""
         self._program = program
-        self.trips: dict[int, int] = {}
+        self.last_counts: dict[int, Form] = {}
         self._loops = natural_loops(program, predecessors(program))
         self.irregular = set[tuple[str, int]]()
+        self.irregular_paths = set[tuple[str, int]]()
+        self.unknown = set[tuple[str, int]]()
         self.entries: dict[int, Values] = {}
         self.states: dict[int, Values] = {}
         self._along: dict[int, dict[int, Values]] = {}
+        self._constants: dict[tuple[int, int], Mapping[IndexVariable, Form]] = {}
         self._visits = Counter[int]()
 
     def begin(self) -> None:
         """Drops all values, and enters the first block, with 0 in all registers."""
         self.entries, self.states = {}, {0: {}}
-        self._along, self._visits = {}, Counter[int]()
+        self._along, self._constants, self._visits = {}, {}, Counter[int]()
 
-    def enter(self, edge: tuple[int, int], after: Values) -> bool:
+    def enter(
+        self, edge: tuple[int, int], after: Values, constants: Mapping[IndexVariable, Form]
+    ) -> bool:
         """Joins the values `after` the first block of an edge into those at the start of the
         second, for its live-in registers. Returns whether that changes them (always at the first
-        visit)."""
+        visit). `constants` are variables that have one value wherever the edge is followed."""
+        self._constants[edge] = constants
         # Live registers only: a dead one that differs between edges would lose its form for
         # nothing, and have the block visited again.
         block = edge[1]
@@ -128,14 +181,18 @@ class Joins:
 
     def _entries_of(self, block: int) -> Values:
         """Returns the values that cover those of the last visits along each edge to a block, but
-        those back to the header of a loop; after MOST_VISITS, also those of all visits before."""
-        paths, (first, *others) = _paths_at(block), self._along[block].values()
-        if self._visits[block] > MOST_VISITS:
-            others.append(self.entries[block])
-        entries = dict(first)
-        for other in others:
-            for name, value in other.items():
-                entries[name] = joined(entries[name], value, paths)
+        those back to the header of a loop. After MOST_VISITS, values that still change are unknown,
+        so that the analysis ends."""
+        along = self._along[block]
+        constants = [self._constants[before, block] for before in along]
+        entries = dict[str, LinearValue]()
+        for name, previous in self.entries[block].items():
+            values = [side[name] for side in along.values()]
+            value = _covering(values, constants) or merged(values, self._path(name, block), block)
+            changes = self._visits[block] > MOST_VISITS and value.form != previous.form
+            if changes or (name, block) in self.unknown:
+                value = LinearValue(None, value.allocations)
+            entries[name] = value
         return entries
 
     def _at_start(
@@ -149,10 +206,9 @@ class Joins:
         """Returns the value of a register at the start of the second block of an edge: of the
         `previous` one there, the one with which a loop is entered (`entry`), and the one that comes
         along the edge."""
-        block = edge[1]
-        if (name, block) in self.irregular:
-            return joined(previous, incoming, _own_at(name, block))
-        iterations = self.iterations(block)
+        iterations = self._iterations_of(name, edge[1])
+        if (name, edge[1]) in self.unknown:
+            return LinearValue(None, united_allocations((previous, entry, incoming)))
         if self._is_back(edge):
             return joined(previous, incoming, iterations)
         if previous.form is None or entry.form is None:
@@ -161,11 +217,27 @@ class Joins:
         advanced = entry.form.plus(form(0, {iterations: stride}))
         return LinearValue(advanced, united_allocations((previous, entry)))
 
+    def _path(self, name: str, block: int) -> str:
+        """Returns the name of the variable of a register for the paths that meet at a block, or at
+        the entry of the loop with that header: a common one, or one of its own if the register
+        differs from others."""
+        of_register = f" of {name}" if (name, block) in self.irregular_paths else ""
+        return f"path{of_register} to {block}"
+
+    def _iterations_of(self, name: str, header: int) -> IndexVariable:
+        """Returns the variable that counts how often a register has been advanced when an iteration
+        begins: the number of iterations of the loop, if it is advanced in each."""
+        if (name, header) not in self.irregular:
+            return self.iterations(header)
+        at = frozenset((header,))
+        return IndexVariable(f"iteration of {name} at {header}", None, at=at, counts=True)
+
     def iterations(self, header: int) -> IndexVariable:
         """Returns the variable that counts the iterations of the loop with a header, before the one
         that begins."""
-        name, at = f"iteration at {header}", frozenset((header,))
-        return IndexVariable(name, self.trips.get(header), at=at, counts=True)
+        last, name = self.last_counts.get(header), f"iteration at {header}"
+        extent = None if last is None else last.high + 1
+        return IndexVariable(name, extent, at=frozenset((header,)), counts=True)
 
     def latches(self) -> Iterator[tuple[int, int]]:
         """Yields the edges back to the headers of loops that have only one."""
@@ -174,14 +246,22 @@ class Joins:
             if header in self.states and len(back) == 1:
                 yield back[0], header
 
-    def leaves(self, edge: tuple[int, int]) -> dict[IndexVariable, int]:
+    def leaves(self, edge: tuple[int, int]) -> dict[IndexVariable, Form]:
         """Returns the counts of iterations that are known after an edge which leaves loops at their
         end."""
         return {
-            self.iterations(header): self.trips[header] - 1
+            self.iterations(header): self.last_counts[header]
             for latch, header in self.latches()
-            if header in self.trips and latch == edge[0] and edge[1] not in self._loops[header]
+            if header in self.last_counts
+            and latch == edge[0]
+            and edge[1] not in self._loops[header]
         }
+
+    def is_constant_in(self, value: Form, header: int) -> bool:
+        """Returns whether no variable of a form changes while the loop with a header runs, from its
+        first iteration on."""
+        inside = {*self._loops[header], ELSEWHERE} - {header}
+        return all(inside.isdisjoint(variable.at) for variable, _ in value.strides)
 
     def _is_back(self, edge: tuple[int, int]) -> bool:
         """Returns whether an edge leads back to the header of a loop."""
@@ -191,85 +271,65 @@ class Joins:
         """Returns the values of the variables of a block's start after an edge to it, as forms of
         the variables before the edge. Missing are those whose value is not known. `after` are the
         values of registers at the end of the edge's first block."""
-        block = edge[1]
-        paths, iterations = _paths_at(block), self.iterations(block)
-        counts = {iterations: form(0)}
-        if self._is_back(edge):
-            counts = {iterations: form(1, {iterations: 1}), paths: form(0, {paths: 1})}
-        elif (chosen := self._path(block, after)) is not None:
-            counts[paths] = chosen
+        block, is_back = edge[1], self._is_back(edge)
+        iterations, counts = self.iterations(block), dict[IndexVariable, Form]()
+        if not is_back:
+            counts = self._paths_after(block, after)
         for name, value in self.states[block].items():
-            own, incoming = _own_at(name, block), after.get(name)
-            stride = _stride(value.form, own) if value.form else 0
-            if stride and value.form and incoming and incoming.form:
-                count = _divided(incoming.form.plus(value.form.without(own), -1), stride)
-                if count is not None:
-                    counts[own] = count
-        return counts
+            for variable, stride in value.form.strides if value.form else ():
+                if is_back and variable.name == self._path(name, block):
+                    counts[variable] = form(0, {variable: 1})
+                elif variable == self._iterations_of(name, block) != iterations and value.form:
+                    start = value.form.without(variable)
+                    count = _count_of(after.get(name, ZERO).form, start, stride)
+                    if is_back and count is not None:
+                        counts[variable] = count
+                    elif not is_back:
+                        counts[variable] = form(0)
+        return counts | {iterations: form(1, {iterations: 1}) if is_back else form(0)}
 
-    def _path(self, block: int, after: Values) -> Form | None:
-        """Returns the value of the variable for the paths that meet at a block, which most
-        registers have after one of them; None if none has that variable."""
-        counted = Counter(path for _, path in self._paths_of(block, after) if path is not None)
-        return counted.most_common(1)[0][0] if counted else None
-
-    def _paths_of(self, block: int, after: Values) -> Iterator[tuple[str, Form | None]]:
-        """Yields the registers of a block's start whose values have the variable for the paths that
-        meet there, each with the value of that variable by which it has the value that it has
-        `after` one of them; None if there is none."""
-        paths = _paths_at(block)
+    def _paths_after(self, block: int, after: Values) -> dict[IndexVariable, Form]:
+        """Returns the value of each variable for the paths that meet at a block, which most
+        registers have after one of them."""
+        counted = defaultdict[IndexVariable, Counter[Form]](Counter)
         for name, value in self.entries[block].items():
-            stride = _stride(value.form, paths) if value.form else 0
-            if stride and value.form and (name, block) not in self.irregular:
-                incoming = after.get(name, ZERO).form
-                start = value.form.without(paths)
-                yield name, _divided(incoming.plus(start, -1), stride) if incoming else None
+            for variable, stride in value.form.strides if value.form else ():
+                if variable.name == self._path(name, block) and value.form:
+                    start = value.form.without(variable)
+                    count = _count_of(after.get(name, ZERO).form, start, stride)
+                    if count is not None:
+                        counted[variable][count] += 1
+        return {variable: counts.most_common(1)[0][0] for variable, counts in counted.items()}
 
     def find_irregular(self, ends: Iterable[tuple[tuple[int, int], Values]]) -> bool:
-        """Adds the registers to `irregular` that do not change together with others, and returns
-        whether there are any; `ends` are all edges, with the values at the end of the first block
-        of each. Of all others, the values at the start of each block are what comes along each edge
-        to it."""
-        wrong = set[tuple[str, int]]()
+        """Adds the registers that do not change together with others to `irregular` (in a loop) or
+        to `irregular_paths`, or if they are there, to `unknown`. Returns whether there are any;
+        `ends` are all edges, with the values at the end of the first block of each. Of all others,
+        the values at the start of each block are what comes along each edge to it."""
+        in_loops, on_paths = set[tuple[str, int]](), set[tuple[str, int]]()
         for edge, after in ends:
-            wrong |= {(name, edge[1]) for name in self._differing(edge, after)}
-        self.irregular |= wrong
-        return bool(wrong)
+            differing = {(name, edge[1]) for name in self._differing(edge, after)}
+            if self._is_back(edge):
+                in_loops |= differing
+            else:
+                on_paths |= differing
+        self.unknown |= in_loops & self.irregular | on_paths & self.irregular_paths
+        self.irregular |= in_loops
+        self.irregular_paths |= on_paths
+        return bool(in_loops or on_paths)
 
     def _differing(self, edge: tuple[int, int], after: Values) -> Iterator[str]:
         """Yields the registers whose values `after` the first block of an edge are not those at the
         start of the second, for the values that its variables have after the edge."""
-        block = edge[1]
-        if self._is_back(edge):
-            iterations = self.iterations(block)
-            expected, advanced = self.states[block], iterations
-        else:
-            expected, advanced = self.entries[block], _paths_at(block)
-        counts = self.counts_after(edge, after)
+        block, is_back = edge[1], self._is_back(edge)
+        expected = self.states[block] if is_back else self.entries[block]
+        counts = self.counts_after(edge, after) if is_back else self._paths_after(block, after)
+        constants = self._constants.get(edge, {})
         for name, value in expected.items():
-            if value.form is None or (name, block) in self.irregular:
-                continue
-            stride = _stride(value.form, advanced)
-            count = counts.get(advanced)
-            if stride and count is None:
-                yield name
-                continue
-            along = value.form.without(advanced)
-            if stride and count is not None:
-                along = along.plus(count, stride)
-            if after.get(name, ZERO).form != along:
-                yield name
-
-
-def _paths_at(block: int) -> IndexVariable:
-    """Returns the variable for the paths that meet at the start of a block, or of the loop with
-    that header."""
-    return IndexVariable(f"path to {block}", None, at=frozenset((block,)), counts=True)
-
-
-def _own_at(name: str, block: int) -> IndexVariable:
-    """Returns the variable of one register alone at the start of a block."""
-    return IndexVariable(f"{name} at {block}", None, at=frozenset((block,)), counts=True)
+            if value.form is not None:
+                along = replaced(value.form, counts)
+                if after.get(name, ZERO).form not in (along, replaced(along, constants)):
+                    yield name
 
 
 def _stride(value: Form, variable: IndexVariable) -> int:

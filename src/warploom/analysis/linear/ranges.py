@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from warploom.analysis.linear.forms import Form, IndexVariable
+from warploom.analysis.linear.forms import Form, IndexVariable, expansions, form
 from warploom.analysis.linear.predicates import Facts
 
 ROUNDS = 3
@@ -31,21 +31,25 @@ class Ranges:
 
     facts: Facts
     variables: dict[IndexVariable, Range]
+    _bounds: dict[Form, Range] = field(default_factory=dict[Form, "Range"], compare=False)
 
     @classmethod
     def under(cls, facts: Facts, forms: Iterable[Form]) -> Ranges:
         """Returns the ranges of the variables of some forms, and of the facts that share variables
         with them, narrowed by those facts."""
-        variables = {
-            variable: _initial_range(variable)
-            for known_form in forms
-            for variable, _ in known_form.strides
-        }
+        bounded = [expanded for form in forms for expanded in expansions(form)]
+        variables = {v: _initial_range(v) for f in bounded for v, _ in f.strides}
         concerning = frozenset(
-            _tightened(f) for f in facts if any(v in variables for v, _ in f.strides)
+            expanded
+            for fact in facts
+            if any(v in variables for other in expansions(fact) for v, _ in other.strides)
+            for expanded in expansions(_tightened(fact))
         )
-        for known_form in concerning:
-            variables |= {v: _initial_range(v) for v, _ in known_form.strides if v not in variables}
+        for fact in concerning:
+            variables |= {v: _initial_range(v) for v, _ in fact.strides if v not in variables}
+        concerning |= _of_quotients(concerning, variables)
+        for fact in concerning:
+            variables |= {v: _initial_range(v) for v, _ in fact.strides if v not in variables}
         # A range may be used before it is narrowed: each is right at any time, only not the least.
         for _ in range(ROUNDS):
             for known_form in concerning:
@@ -63,7 +67,11 @@ class Ranges:
     def of(self, form: Form) -> Range:
         """Returns bounds of a form under the facts: no value is below the first or above the
         second, infinite if unbounded; a bound need not be attained."""
-        return -self._upper_bound(form.times(-1)), self._upper_bound(form)
+        if form not in self._bounds:
+            forms = expansions(form)
+            low = max(-self._upper_bound(expanded.times(-1)) for expanded in forms)
+            self._bounds[form] = low, min(self._upper_bound(expanded) for expanded in forms)
+        return self._bounds[form]
 
     def _upper_bound(self, form: Form) -> float:
         """Returns an upper bound of a form: that of its variables, or a lower one after adding
@@ -98,7 +106,7 @@ class Ranges:
             if own * stride >= 0:
                 return None
             times = min(times, -own // stride)
-        return form.plus(fact, int(times)) if 1 <= times < math.inf else None
+        return form.plus_as_is(fact, int(times)) if 1 <= times < math.inf else None
 
     def _by_variables(self, form: Form) -> float:
         """Returns an upper bound of a form by the ranges of its variables alone."""
@@ -108,6 +116,30 @@ class Ranges:
     def _part(self, variable: IndexVariable, stride: int) -> Range:
         """Returns the range of stride times variable."""
         return _scaled(self.variables.get(variable, _initial_range(variable)), stride)
+
+
+def _of_quotients(facts: Facts, variables: Iterable[IndexVariable]) -> Facts:
+    """Returns facts about quotients among some variables: a dividend is between the quotient's
+    multiple of the divisor and the next one. Adds the sums of these with other facts in which the
+    dividend cancels out."""
+    definitions = set[Form]()
+    for variable in variables:
+        part = variable.part
+        if part is not None and part.is_quotient:
+            n = part.divisor
+            dividend = part.dividend.plus_as_is(form(n * part.low, {variable: n}), -1)
+            for rest in expansions(dividend):
+                definitions |= {rest, form(n - 1).plus_as_is(rest, -1)}
+    sums = set[Form]()
+    for fact in facts if definitions else ():
+        strides = dict(fact.strides)
+        for definition in definitions:
+            first, stride = definition.strides[0]
+            times = strides.get(first, 0) // -stride
+            total = fact.plus_as_is(definition, times) if times > 0 else fact
+            if len(total.strides) < len(fact.strides) and total.strides:
+                sums.add(_tightened(total))
+    return frozenset(definitions | sums)
 
 
 def _tightened(fact: Form) -> Form:

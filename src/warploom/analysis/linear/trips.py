@@ -1,17 +1,18 @@
-"""Finds how often loops run whose iterations a launch decides, for all threads alike.
+"""Finds how often loops run whose iterations are decided before they begin.
 
     r = 3
-    loop: ...; r = r - 1; if (r != 0) goto loop      3 iterations
+    loop: ...; r = r - 1; if (r != 0) goto loop      3 iterations, the last one has 2 before it
 
 Handled is a loop with one back edge, whose branch compares forms that differ by a constant and a
-multiple of the count of iterations."""
+multiple of the count of iterations; or is taken until they are equal, where the count changes their
+difference by 1, and what else it consists of is constant while the loop runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warploom.analysis.linear.forms import Form, IndexVariable, evaluate, form
+from warploom.analysis.linear.forms import Form, IndexVariable, evaluate, form, replaced
 from warploom.core.types import ScalarType
 from warploom.isa.instruction import Operand, flatten_operands
 from warploom.isa.terms import Term
@@ -58,18 +59,37 @@ class BranchComparison:
             return cls(term, index, sources, is_first=not guard.negated)
         return None
 
+    def difference(self, arguments: Sequence[Form | None]) -> Form | None:
+        """Returns the left operand of the comparison less the right one, given the forms of the
+        `sources`; None if one is unknown."""
+        left, right = (evaluate(argument, arguments) for argument in self.term.args)
+        return None if left is None or right is None else left.plus(right, -1)
 
-def trip_count(
+    def fixed(self, arguments: Sequence[Form | None], *, first: bool) -> dict[IndexVariable, Form]:
+        """Returns the variable that has one value on the edge to the first successor, or to the
+        second, because the comparison is one of it with a constant for equality; given the forms of
+        the `sources`."""
+        difference = self.difference(arguments)
+        op = self.term.op if first == self.is_first else _NEGATED[self.term.op]
+        if op != "eq" or difference is None or len(difference.strides) != 1:
+            return {}
+        ((variable, stride),) = difference.strides
+        return (
+            {} if difference.constant % stride else {variable: form(-difference.constant // stride)}
+        )
+
+
+def last_count(
     comparison: BranchComparison,
     arguments: Sequence[Form | None],
     count: IndexVariable,
     *,
     goes_on_first: bool,
-) -> int | None:
-    """Returns how often a loop runs whose last branch has this comparison, if that decides it; else
-    None. `arguments` are the forms of the comparison's sources, `count` is the variable in them
-    that counts the iterations before. `goes_on_first`: the first successor of the block is the
-    loop's header."""
+) -> Form | None:
+    """Returns how many iterations a loop has before its last one, if its last branch, which has
+    this comparison, decides that; else None. `arguments` are the forms of the comparison's sources,
+    `count` is the variable in them that counts the iterations before. `goes_on_first`: the first
+    successor of the block is the loop's header."""
     left, right = (evaluate(argument, arguments) for argument in comparison.term.args)
     if left is None or right is None:
         return None
@@ -78,13 +98,20 @@ def trip_count(
         op = _NEGATED[op]
     difference = left.plus(right, -1)
     strides = dict(difference.strides)
-    if strides.keys() != {count}:
+    if count not in strides:
         return None
-    last = _first_failure(op, difference.constant, strides[count])
+    others, stride = difference.without(count), strides[count]
+    if others.is_constant:
+        number = _first_failure(op, others.constant, stride)
+        last = None if number is None else form(number)
+    else:
+        last = others.times(-stride) if op == "ne" and abs(stride) == 1 else None
+    # No loop is assumed to run so often that a counter wraps around (`forms.COUNTER_BITS`), so that
+    # counting down to 0 begins above it.
+    if last is None or not last.is_bounded or last.high < 0:
+        return None
     type = comparison.term.args[0].type
-    if last is None or not all(_fits(side, count, last, type) for side in (left, right)):
-        return None
-    return last + 1
+    return last if all(_fits(side, count, last.high, type) for side in (left, right)) else None
 
 
 def _first_failure(op: str, constant: int, stride: int) -> int | None:
@@ -105,14 +132,6 @@ def _first_failure(op: str, constant: int, stride: int) -> int | None:
 
 def _fits(side: Form, count: IndexVariable, last: int, type: ScalarType) -> bool:
     """Returns whether a form is in the range of a type while `count` is at most `last`."""
-    ends = [replaced(side, {count: value}) for value in (0, last)]
+    ends = [replaced(side, {count: form(value)}) for value in (0, last)]
     lowest = -(1 << type.bits - 1) if type.is_signed else 0
     return all(lowest <= end.low and end.high < lowest + (1 << type.bits) for end in ends)
-
-
-def replaced(value: Form, values: Mapping[IndexVariable, int]) -> Form:
-    """Returns a form with constants in place of some variables."""
-    for variable, stride in value.strides:
-        if variable in values:
-            value = value.without(variable).plus(form(stride * values[variable]))
-    return value
