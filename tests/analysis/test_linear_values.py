@@ -14,7 +14,9 @@ from loop_programs import MIDDLE, loop_kernels
 import warploom as wl
 from warploom.analysis.linear.address_ranges import AddressRanges
 from warploom.analysis.linear.affine import GLOBAL_SPACES, LaunchInputs, LinearAnalysis
-from warploom.analysis.linear.forms import Form
+from warploom.analysis.linear.forms import Form, as_type, form
+from warploom.analysis.linear.joins import LinearValue, merged
+from warploom.core.types import S32, U32
 
 GRID, BLOCK = 3, 40
 
@@ -52,11 +54,21 @@ def test_addresses_are_those_of_their_forms(text: str, n: int) -> None:
                 assert low <= address <= end - access.size, (access, address)
 
 
-def is_value(form: Form, value: int, block: int, thread: int) -> bool:
+def test_a_number_of_few_paths_may_wrap_around() -> None:
+    """Behind a branch that makes 40 into ~40, an unsigned number is one of two; as a signed one,
+    the second would be negative."""
+    values = [LinearValue(form(number), frozenset()) for number in (40, (1 << 32) - 41)]
+    few = merged(values, "path", 3).form
+    assert few is not None
+    assert as_type(few, U32) == few
+    assert as_type(few, S32) is None
+
+
+def is_value(made: Form, value: int, block: int, thread: int) -> bool:
     """Returns whether a thread may have a value by a form, as far as bounds and common divisors of
     the variables besides its indices decide it."""
-    rest, others = value - form.constant, list[tuple[int, float]]()
-    for variable, stride in form.strides:
+    rest, others = value - made.constant, list[tuple[int, float]]()
+    for variable, stride in made.strides:
         if variable.name in ("%ctaid.x", "%tid.x"):
             rest -= stride * (block if variable.of_block else thread)
         else:
