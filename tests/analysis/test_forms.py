@@ -93,6 +93,16 @@ def test_what_quotients_leave_is_a_remainder() -> None:
     )
 
 
+def test_a_mask_of_half_a_type_clears_the_other_half() -> None:
+    """Of a count without a bound, bits above the mask's may be set; where the mask has all high
+    bits of the type, it is rounded down."""
+    counted = form(0, {IndexVariable("loops", None, at=frozenset((1,)), counts=True): 32})
+    shifted = counted.plus(form(5))
+    assert evaluated("and.b64", shifted, form(0xFFFFFFE0)) is None
+    assert evaluated("and.b64", shifted, form(0xFFFFFFFFFFFFFFE0)) == counted
+    assert evaluated("and.b32", shifted, form(0xFFFFFFE0)) == counted
+
+
 @pytest.mark.parametrize("shift", ["shr.s32", "shr.u32"])
 def test_what_is_not_negative_has_no_sign(shift: str) -> None:
     """Compilers add 31 to negative numbers, by the sign, before they divide by 32."""

@@ -201,7 +201,8 @@ class _Evaluation:
         if len(args) == 2 and args[0] is not None and args[1] is not None:
             if _is_sign(term, args[0], args[1]):
                 return form(0)
-            return as_type(_binary(term.op, args[0], args[1]), term.type)
+            value = _binary(term.op, args[0], args[1], term.type.bits)
+            return as_type(value, term.type)
         if term.op == "neg" and args[0] is not None:
             return as_type(args[0].times(-1), term.type)
         if term.op == "not" and args[0] is not None:
@@ -249,8 +250,8 @@ def _is_sign(term: Term, value: Form, distance: Form) -> bool:
     return is_all and term.type.is_signed and is_never_negative(value)
 
 
-def _binary(op: str, a: Form, b: Form) -> Form | None:
-    """Returns the form of `a op b`: sums, products and shifts to the left by a constant, `or` of
+def _binary(op: str, a: Form, b: Form, bits: int) -> Form | None:
+    """Returns the form of `a op b` in a type of so many bits: sums, products and shifts to the left by a constant, `or` of
     forms without a common bit, bit parts by a constant; of comparisons, minima and maxima only
     where one result holds for all values. None for all others."""
     match op:
@@ -269,7 +270,7 @@ def _binary(op: str, a: Form, b: Form) -> Form | None:
         case "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "min" | "max":
             return _constant_comparison(op, a, b)
         case _:
-            return _bit_part(op, a, b)
+            return _bit_part(op, a, b, bits)
 
 
 def _disjoint_or(left: Form, right: Form) -> Form | None:
@@ -307,7 +308,7 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
     return form(int(holds)) if holds or fails else None
 
 
-def _bit_part(op: str, a: Form, b: Form) -> Form | None:
+def _bit_part(op: str, a: Form, b: Form, bits: int) -> Form | None:
     """Returns the form of `a op b` for `and`, right shift, division and remainder, with a constant
     b that is not negative and an `a` that is never negative. It is a constant if `a` is one; `a`
     itself if `and` clears none of its bits; a quotient or a remainder (`quotient`, `remainder`),
@@ -323,31 +324,30 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     # both are a remainder times the lowest bit of the mask.
     lowest = n & -n
     if op == "and" and lowest > 1 and _bits_of(a) & (lowest - 1) == 0:
-        part = _bit_part(op, _divided(a, lowest), form(n // lowest))
+        part = _bit_part(op, _divided(a, lowest), form(n // lowest), bits)
         return None if part is None else part.times(lowest)
     # Not 0 for masks other than those of the lowest bits, 2**k - 1: these are remainders by n + 1.
     if op == "and" and n & (n + 1):
-        return _masked(a, n)
+        return _masked(a, n, bits)
     divisor = 1 << n if op in ("lshr", "ashr") else n + 1 if op == "and" else n
     if divisor == 0:
         return None
     return remainder(a, divisor) if op in ("and", "rem") else quotient(a, divisor)
 
 
-def _masked(a: Form, n: int) -> Form | None:
-    """Returns the form of `a & n`, of an `a` that is never negative: `a` itself if no bit is
-    cleared, a multiple of a quotient if only the lowest bits are, else a new variable; None for an
-    unbounded `a` of which other bits may be cleared."""
+def _masked(a: Form, n: int, bits: int) -> Form | None:
+    """Returns the form of `a & n` in a type of so many bits, of an `a` that is never negative: `a`
+    itself if no bit is cleared, a multiple of a quotient if only the lowest bits are, else a new
+    variable; None for an unbounded `a` of which other bits may be cleared."""
     lowest = n & -n
-    # An unbounded form is assumed to fit into the type of its value, and a mask of that type has
-    # at least COUNTER_BITS bits.
-    bits = _bits_of(a) if a.is_bounded else max(n, (1 << COUNTER_BITS) - 1)
-    if a.is_bounded and bits & ~n == 0:
+    # Of an unbounded form any bit of the type may be set.
+    may_be_set = _bits_of(a) if a.is_bounded else (1 << bits) - 1
+    if may_be_set & ~n == 0:
         return a
-    if bits & ~n & -lowest == 0:
+    if may_be_set & ~n & -lowest == 0:
         whole = quotient(a, lowest)
         return None if whole is None else whole.times(lowest)
-    return _new_variable("and", a, n, 0, bits & n) if a.is_bounded else None
+    return _new_variable("and", a, n, 0, may_be_set & n) if a.is_bounded else None
 
 
 def is_never_negative(a: Form) -> bool:
