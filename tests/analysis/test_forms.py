@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warploom.analysis.linear.forms import Form, IndexVariable, as_type, evaluate, form
+from warploom.analysis.linear.forms import Form, IndexVariable, form
+from warploom.analysis.linear.term_forms import as_type, evaluate
 from warploom.core.types import PRED, S32, S64, U32, U64
 from warploom.isa.spec import decode
 from warploom.machine.reference.evaluate import evaluate as run

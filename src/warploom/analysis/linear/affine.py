@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
-from warploom.analysis.linear.forms import ELSEWHERE, Form, IndexVariable, evaluate, form
+from warploom.analysis.linear.forms import ELSEWHERE, Form, IndexVariable, form
 from warploom.analysis.linear.joins import (
     ZERO,
     Joins,
@@ -26,6 +26,7 @@ from warploom.analysis.linear.joins import (
     merged,
     united_allocations,
 )
+from warploom.analysis.linear.term_forms import evaluate
 from warploom.analysis.linear.trips import BranchComparison, last_count, replaced
 from warploom.core.errors import Dim3
 from warploom.isa.instruction import (

@@ -22,6 +22,7 @@ from warploom.analysis.linear.forms import (
     ELSEWHERE,
     Form,
     IndexVariable,
+    divided,
     form,
     is_never_negative,
     replaced,
@@ -78,7 +79,7 @@ def joined(previous: LinearValue, incoming: LinearValue, variable: IndexVariable
     strides = [_stride(side, variable) for side in (a, b)]
     terms = [change.constant, *(stride for _, stride in change.strides), *strides]
     # Variables are never negative, so terms of one sign change the value in one direction. Only
-    # counts of iterations are assumed not to make values wrap around (`forms.COUNTER_BITS`).
+    # counts of iterations are assumed not to make values wrap around (`term_forms.COUNTER_BITS`).
     counts = all(variable.counts for variable, _ in change.strides)
     if min(terms) < 0 < max(terms) or not counts:
         return LinearValue(None, allocations)
@@ -110,7 +111,7 @@ def merged(values: Sequence[LinearValue], name: str, at: int) -> LinearValue:
 def _count_of(value: Form | None, start: Form, stride: int) -> Form | None:
     """Returns the form that is never negative by which `start` plus `stride` times it is a value;
     None if there is none."""
-    count = None if value is None else _divided(value.plus(start, -1), stride)
+    count = None if value is None else divided(value.plus(start, -1), stride)
     return count if count is not None and is_never_negative(count) else None
 
 
@@ -335,11 +336,3 @@ class Joins:
 def _stride(value: Form, variable: IndexVariable) -> int:
     """Returns the stride of a variable in a form, 0 if it has none."""
     return dict(value.strides).get(variable, 0)
-
-
-def _divided(value: Form, by: int) -> Form | None:
-    """Returns a form divided by a number; None if its constant or a stride is no multiple of the
-    number."""
-    if any(number % by for number in (value.constant, *(stride for _, stride in value.strides))):
-        return None
-    return Form(value.constant // by, tuple((v, stride // by) for v, stride in value.strides))

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warploom.analysis.linear.affine import argument_values
-from warploom.analysis.linear.forms import ELSEWHERE, Form, evaluate, form
+from warploom.analysis.linear.forms import ELSEWHERE, Form, form
+from warploom.analysis.linear.term_forms import evaluate
 from warploom.core.types import PRED, ScalarType
 from warploom.isa.instruction import Guard, Instruction, Operand, Register, flatten_operands
 from warploom.isa.terms import Term

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warploom.analysis.linear.forms import Form, IndexVariable, evaluate, form, replaced
+from warploom.analysis.linear.forms import Form, IndexVariable, form, replaced
+from warploom.analysis.linear.term_forms import evaluate
 from warploom.core.types import ScalarType
 from warploom.isa.instruction import Operand, flatten_operands
 from warploom.isa.terms import Term
@@ -106,8 +107,8 @@ def last_count(
         last = None if number is None else form(number)
     else:
         last = others.times(-stride) if op == "ne" and abs(stride) == 1 else None
-    # No loop is assumed to run so often that a counter wraps around (`forms.COUNTER_BITS`), so that
-    # counting down to 0 begins above it.
+    # No loop is assumed to run so often that a counter wraps around (`term_forms.COUNTER_BITS`), so
+    # that counting down to 0 begins above it.
     if last is None or not last.is_bounded or last.high < 0:
         return None
     type = comparison.term.args[0].type
