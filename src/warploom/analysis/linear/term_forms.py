@@ -113,7 +113,7 @@ def _is_sign(term: Term, value: Form, distance: Form) -> bool:
 
 
 def _binary(op: str, a: Form, b: Form, bits: int) -> Form | None:
-    """Returns the form of `a op b` in a type of so many bits: sums, products and shifts to the left
+    """Returns the form of `a op b` in a type of `bits` bits: sums, products and shifts to the left
     by a constant, `or` of forms without a common bit, bit parts by a constant; of comparisons,
     minima and maxima only where one result holds for all values. None for all others."""
     match op:
@@ -199,7 +199,7 @@ def _bit_part(op: str, a: Form, b: Form, bits: int) -> Form | None:
 
 
 def _masked(a: Form, n: int, bits: int) -> Form | None:
-    """Returns the form of `a & n` in a type of so many bits, of an `a` that is never negative: `a`
+    """Returns the form of `a & n` in a type of `bits` bits, of an `a` that is never negative: `a`
     itself if no bit is cleared, a multiple of a quotient if only the lowest bits are, else a new
     variable; None for an unbounded `a` of which other bits may be cleared."""
     lowest = n & -n
