@@ -82,7 +82,9 @@ ACCESSES = (
     "red.global.{commuting} {at}, %r4;",
     "atom.global.{commuting} %r10, {at}, %r5;",
     "atom.global.add.u32 %r10, {at}, 1; st.shared.u32 [tile], %r10;",
-    "mov.f32 %f0, 0f3F800001; red.global.add.f32 {at}, %f0;",
+    "cvt.rn.f32.u32 %f0, %r5; mul.f32 %f0, %f0, 0f3F8CCCCD; red.global.add.f32 {at}, %f0;",
+    "atom.global.exch.b32 %r12, {at}, %r5;",
+    "red.global.inc.u32 {at}, %r5;",
 )
 COMMUTING = ("add.u32", "add.s32", "min.u32", "max.s32", "min.s32", "max.u32", "and.b32",
              "or.b32", "xor.b32")  # fmt: skip
@@ -185,17 +187,18 @@ class Prepared:
         return [self.memory.read(array, 4 * WORDS) for array in self.arrays]
 
     def reason(self) -> str:
-        """Returns why its blocks may conflict."""
+        """Returns why its blocks may not run in any order."""
 
         def allocation_of(address: int) -> range | None:
             found = self.memory.find(address)
             return range(found.address, found.address + found.size) if found else None
 
         launch = self.launch
-        return block_conflicts(
+        conflicts = block_conflicts(
             self.program,
             LaunchInputs(launch.grid, launch.block, launch.parameters, (), allocation_of),
-        ).reason
+        )
+        return conflicts.reason or "some updates have an order" * bool(conflicts.late_updates)
 
 
 def with_workers(text: str, given: BlockLaunch, workers: int) -> tuple[object, int, str]:

@@ -21,7 +21,7 @@ from warploom.machine.compiled.block_times import BlockTimes
 from warploom.machine.compiled.distribution import DistributedLaunch
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.work import WorkerLaunch
-from warploom.machine.compiled.workers import interleaving_of
+from warploom.machine.compiled.workers import BlockDependences
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.module_globals import ModuleGlobals
@@ -38,8 +38,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Interleaving]:
 
     def decide(self: DistributedLaunch) -> None:
         """Sets which warps may be interleaved."""
-        given = self.program, self.launch, self.memory
-        self.interleaving = interleaving_of(*given, BlockTimes(), caches=False)
+        dependences = BlockDependences(self.program, self.launch, self.memory, caches=False)
+        self.interleaving = dependences.interleaving(BlockTimes())
         answers.append(self.interleaving)
 
     monkeypatch.setattr(DistributedLaunch, "_decide_order", decide)

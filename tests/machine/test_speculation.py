@@ -33,7 +33,7 @@ from warploom.machine.compiled.launch_template import LaunchTemplate
 from warploom.machine.compiled.parts import LaunchParts
 from warploom.machine.compiled.speculation import CONFLICTED, OVERDUE, Speculation, failure_of
 from warploom.machine.compiled.work import WorkerLaunch
-from warploom.machine.compiled.workers import tracking_of
+from warploom.machine.compiled.workers import BlockDependences
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.program.build import build
@@ -132,7 +132,8 @@ def run_blocks(
 ) -> AccessSets:
     """Runs blocks of a launch in code that records accesses, each range as a worker of that
     number; returns the access sets."""
-    tracking, recorded = tracking_of(program, launch, memory, caches=False), recorded_pages(memory)
+    dependences = BlockDependences(program, launch, memory, caches=False)
+    tracking, recorded = dependences.tracking(), recorded_pages(memory)
     assert tracking is not None
     assert recorded is not None
     sets = AccessSets(recorded, tracking.unit, max(workers) + 1)

@@ -62,10 +62,12 @@ class Slot(IntEnum):
     printf, malloc and the like (`machine.compiled.host_callbacks`). LOG_AT: the log of a recorded
     launch (`abi.log`). DETECTOR_AT: the state of the race detector (`detector`). OBSERVER_AT: the
     functions of an observer (`simt.event_layout`). ACCESS_SET_AT: which memory the worker has
-    accessed, if blocks may conflict (`abi.access_sets`). WATCH_AT: the range of memory that a
-    debugger watches (`lower.instrument.watchpoints`). Under a debugger a turn runs in slices of
-    SLICE warp instructions: IN_TURN is the number of the warp in the middle of its turn plus 1,
-    else 0; TURN_LEFT the instructions left of that turn; SLICE_FUEL those of the current slice.
+    accessed, if blocks may conflict (`abi.access_sets`). UPDATE_LOG_AT: the log of updates whose
+    order shows, if others run blocks before these (`abi.update_log`), else 0. WATCH_AT: the range
+    of memory that a debugger watches (`lower.instrument.watchpoints`). Under a debugger a turn runs
+    in slices of SLICE warp instructions: IN_TURN is the number of the warp in the middle of its
+    turn plus 1, else 0; TURN_LEFT the instructions left of that turn; SLICE_FUEL those of the
+    current slice.
     """
 
     FUEL = 0
@@ -133,6 +135,7 @@ class Slot(IntEnum):
     OBSERVER_AT = auto()
     FAILED_WAIT = auto()
     ACCESS_SET_AT = auto()
+    UPDATE_LOG_AT = auto()
 
 
 class Interleaving(IntEnum):

@@ -1,4 +1,5 @@
-"""Finds the atomics that leave the same value in memory in whatever order they are performed.
+"""Finds the atomics that leave the same value in memory in whatever order they are performed, and
+those that can be performed later, in the order that the program has.
 
 red.global.add.u32 [%rd1], %r1;     sums of integers wrap around: any order
 red.global.add.f32 [%rd1], %f1;     sums are rounded: the order shows
@@ -7,6 +8,7 @@ atom.global.exch.b32 ...            the last one stays: the order shows
 
 from __future__ import annotations
 
+from warploom.isa.spec import Operation
 from warploom.isa.terms import Term
 
 OPERATORS = frozenset(("add", "and", "or", "xor", "min", "max"))
@@ -23,3 +25,12 @@ def commuting_operator(combine: Term) -> str | None:
     ]
     integer = combine.type.is_integer and not combine.type.is_float
     return combine.op if combine.op in OPERATORS and of_memory_and_operand and integer else None
+
+
+def is_deferrable(operation: Operation) -> bool:
+    """Returns whether an atomic whose old value nobody reads can be performed after its instruction
+    by its address and its operand alone: it has one operand of at most 64 bits an element, and no
+    precondition on the word in memory."""
+    has_precondition = operation.spec.memory_precondition is not None
+    is_small = operation.modifiers.scalar().bits <= 64
+    return operation.value_count == 1 and not has_precondition and is_small

@@ -7,14 +7,16 @@ Independent blocks can run on several workers at a time, with the same result in
     x[threadIdx.x] = 1;                               not: all blocks write the same bytes
     x[y[threadIdx.x]] = 1;                            unknown: accesses to x are to be tracked
 
-Atomics that leave the same in any order may access one address. Of other atomics, and of addresses
-from memory, it states which accesses a launch has to track to find out. Not handled: instructions
-whose results depend on block order otherwise."""
+Atomics that leave the same in any order may access one address. So may those whose old values
+nobody reads, such as sums of floating-point numbers, if nothing else accesses the memory: they can
+be performed later, in the order of blocks. Of other atomics, and of addresses from memory, it
+states which accesses a launch has to track to find out. Not handled: instructions whose results
+depend on block order otherwise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from warploom.analysis.linear.address_ranges import AddressRanges
@@ -33,7 +35,7 @@ from warploom.analysis.linear.dependence import (
 from warploom.analysis.linear.forms import IndexVariable, form
 from warploom.analysis.linear.predicates import NO_FACTS
 from warploom.analysis.linear.ranges import Ranges
-from warploom.isa.commuting import commuting_operator
+from warploom.isa.commuting import commuting_operator, is_deferrable
 from warploom.isa.instruction import Instruction, Operand, Special, flatten_operands
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.program.accesses import accesses
@@ -54,10 +56,12 @@ BY_LANE = ACCESSES_BY_LANE | {OpKind.COPY, OpKind.BULK_COPY}
 class BlockConflicts:
     """States why blocks of a launch may conflict, as a sentence with a source line (`reason`, empty
     if they cannot), and which accesses show at run time whether they do (`tracking`, None if none
-    can)."""
+    can). `late_updates`: blocks are independent if these atomics are performed in the order of
+    blocks (`abi.update_log`), by their numbers."""
 
     reason: str
     tracking: Tracking | None = None
+    late_updates: frozenset[int] = frozenset()
 
 
 def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
@@ -65,16 +69,23 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
     tracks accesses. The reason is the first that is found of three. An instruction depends on other
     blocks (`order_dependence`). Nothing is known of the address of a load or store, which may be
     in any allocation, and the kernel writes to global memory. An allocation is written to, and its
-    accesses are not disjoint by block. Atomics that leave the same in any order are no reason.
+    accesses are not disjoint by block. Atomics that leave the same in any order are no reason, nor
+    are `late_updates`.
 
     An access is assumed to stay in the allocation that its pointer refers to; one that strays into
     another is a fault of the kernel, for which no schedule is specified."""
-    commuting = commuting_atomics(program)
+    unread = unread_atomics(program)
+    commuting = _commuting(program, unread)
     dependences = {
         index: reason
         for index, instruction in enumerate(program.instructions)
         if index not in commuting and (reason := order_dependence(instruction))
     }
+    late = frozenset(
+        index
+        for index in unread & dependences.keys()
+        if is_deferrable(program.instructions[index].operation)
+    )
     # The order of atomics alone can be found out at run time, by tracking; other dependences
     # cannot.
     reasons = [f"{reason} at {program.line(index)}" for index, reason in dependences.items()]
@@ -82,7 +93,6 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         return BlockConflicts(reasons[0])
     analysis = LinearAnalysis(program, launch)
     memory_accesses = list(analysis.memory_accesses(GLOBAL_SPACES))
-    ordered = [access for access in memory_accesses if access.instruction in dependences]
     unknown = [access for access in memory_accesses if access.address.allocations is None]
     writes = [access for access in memory_accesses if access.op != "load"]
     if unknown and writes:
@@ -91,8 +101,7 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         return BlockConflicts(reasons[0], _tracking(program, memory_accesses, memory_accesses))
     ranges, conflicting = AddressRanges(analysis), list[MemoryAccess]()
     for in_allocation in by_written_allocation(memory_accesses):
-        has_order = any(access in ordered for access in in_allocation)
-        if not has_order and have_own_bytes(in_allocation, ranges, ranges.blocks, commuting):
+        if _are_independent(in_allocation, ranges, dependences, commuting, late):
             continue
         conflicting += in_allocation
         first_write = next(access for access in in_allocation if access.op != "load")
@@ -100,9 +109,35 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
         reasons.append(
             f"other blocks may access the same addresses as the {first_write.op} at {line}"
         )
-    if not reasons:
-        return BlockConflicts("")
+    if late == dependences.keys() and not conflicting:
+        return BlockConflicts("", late_updates=late)
     return BlockConflicts(reasons[0], _tracking(program, memory_accesses, conflicting))
+
+
+def _are_independent(
+    in_allocation: Sequence[MemoryAccess],
+    ranges: AddressRanges,
+    dependences: Mapping[int, str],
+    commuting: Mapping[int, str],
+    late: Set[int],
+) -> bool:
+    """Returns whether no two blocks touch the same byte by any of these accesses to one allocation,
+    one of them by a write, but for commuting atomics, and for those that are performed `late`,
+    whose bytes nothing else may access, in any block."""
+    at_once = [access for access in in_allocation if access.instruction not in late]
+    if any(access.instruction in dependences for access in at_once):
+        return False
+    if at_once and not have_own_bytes(at_once, ranges, ranges.blocks, commuting):
+        return False
+    late_ranges = [ranges.of(access) for access in in_allocation if access.instruction in late]
+    others = [ranges.of(access) for access in at_once] if late_ranges else []
+    if len(late_ranges) * len(others) > MOST_PAIRS:
+        return False
+    return all(
+        at is not None and other is not None and never_overlap(at, other)
+        for at in late_ranges
+        for other in others
+    )
 
 
 def by_written_allocation(memory_accesses: Sequence[MemoryAccess]) -> Iterator[list[MemoryAccess]]:
@@ -146,17 +181,31 @@ def commuting_atomics(program: Program) -> dict[int, str]:
     """Returns the atomics of a program on memory that blocks share which leave the same in any
     order, and whose old values no instruction reads: for each by its number, what it does to
     memory. Two that do the same may access one address in any order."""
-    # An atomic whose old value is read shows the order in that value, though memory ends up the
-    # same.
+    return _commuting(program, unread_atomics(program))
+
+
+def unread_atomics(program: Program) -> frozenset[int]:
+    """Returns the atomics and reductions of a program, by their numbers, whose old values no
+    instruction reads. The order of others shows in these values, though memory may end up the
+    same."""
     read = frozenset[Operand]().union(*map(reads, program.instructions))
+    return frozenset(
+        index
+        for index, instruction in enumerate(program.instructions)
+        if instruction.operation.kind in (OpKind.ATOMIC, OpKind.REDUCTION)
+        and read.isdisjoint(
+            flatten_operands(instruction.operands[: len(instruction.operation.spec.destinations)])
+        )
+    )
+
+
+def _commuting(program: Program, unread: Set[int]) -> dict[int, str]:
+    """Returns what those of some atomics do to memory that leave the same in any order."""
     commuting: dict[int, str] = {}
-    for index, instruction in enumerate(program.instructions):
-        operation = instruction.operation
-        if operation.kind not in (OpKind.ATOMIC, OpKind.REDUCTION):
-            continue
-        targets = flatten_operands(instruction.operands[: len(operation.spec.destinations)])
+    for index in sorted(unread):
+        operation = program.instructions[index].operation
         operator = commuting_operator(operation.combine(operation.value_count))
-        if operator is not None and read.isdisjoint(targets):
+        if operator is not None:
             commuting[index] = f"{operator} {operation.modifiers.scalar().name}"
     return commuting
 

@@ -20,7 +20,7 @@ from warploom.machine.compiled.counted import Counted, combined_tally
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.logs import Log
 from warploom.machine.compiled.outcome import check_limit, error_of
-from warploom.machine.compiled.workers import serial_reason_of
+from warploom.machine.compiled.workers import BlockDependences
 from warploom.machine.launch import Launch, shared_bytes
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import Observation
@@ -152,9 +152,8 @@ class TimedRun:
         run at once where they may depend on each other or share a limit of instructions."""
         sampled = self._kernel.context.sampled
         kernel = self._engine.kernel(program, launch, records=True, baseline=sampled)
-        independent = not kernel.suspends or not serial_reason_of(
-            program, launch, memory, caches=False
-        )
+        dependences = BlockDependences(program, launch, memory, caches=False)
+        independent = not kernel.suspends or not dependences.serial_reason()
         in_one_run = launch.cooperative or launch.max_instructions is not None or not independent
         return range(last if in_one_run else min(FIRST_BLOCKS, last))
 

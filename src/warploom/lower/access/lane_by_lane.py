@@ -11,9 +11,10 @@ no vectorized form: lanes may have one address.
 
 Where several workers share a launch (`Slot.IS_SHARED`), updates of global memory that leave the
 same in any order, and whose old values nobody reads, are atomic operations of the host. They have a
-loop of their own, for these last several times as long as a load and a store. In code for workers
-that may conflict (`AccessCall.concurrent`) all updates of global memory are; those that the host
-has no operation for compare and exchange until nobody comes between.
+loop of their own, for these last several times as long as a load and a store. Updates whose order
+shows are appended to the worker's log, if it has one (`lower.access.logged_updates`). In code for
+workers that may conflict (`AccessCall.concurrent`) all updates of global memory are atomic; those
+that the host has no operation for compare and exchange until nobody comes between.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from llvmlite import ir
 from warploom.abi.access_type import record_memory_change
 from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
-from warploom.isa.commuting import commuting_operator
+from warploom.isa.commuting import commuting_operator, is_deferrable
 from warploom.isa.instruction import Space
 from warploom.isa.preconditions import Precondition
 from warploom.isa.spec import Operation
@@ -35,6 +36,7 @@ from warploom.isa.terms import Term
 from warploom.llvm.lanes import I1, I8, I32, I64, LANES, PTR, Value, lane_type, vector, zero
 from warploom.lower.access.access_call import AccessCall
 from warploom.lower.access.access_moves import AccessMoves
+from warploom.lower.access.logged_updates import LoggedUpdates
 from warploom.lower.terms.terms import Lowering
 from warploom.simt.lane_counts import ALL_LANES
 
@@ -57,12 +59,14 @@ class AtomicUpdate:
     """Describes the change of one atomic to memory: `combine` computes the new value from the old
     one and the operands, `need` is a precondition on the old one (None: no condition), and
     `returns_old` is true if old values are results. `operator` is the operator of an update that
-    leaves the same in any order; None if the order shows."""
+    leaves the same in any order; None if the order shows. `is_deferrable`: it may be performed
+    later, in order."""
 
     combine: Term
     need: Precondition | None
     returns_old: bool
     operator: str | None
+    is_deferrable: bool
 
     @classmethod
     def of(cls, operation: Operation, count: int, space: str, *, returns_old: bool) -> AtomicUpdate:
@@ -70,7 +74,8 @@ class AtomicUpdate:
         any)."""
         need, combine = operation.spec.memory_precondition, operation.combine(count, space)
         operator = None if need or returns_old else commuting_operator(combine)
-        return cls(combine, need, returns_old, operator)
+        may_be_late = not returns_old and operator is None and is_deferrable(operation)
+        return cls(combine, need, returns_old, operator, may_be_late)
 
 
 class LaneByLane:
@@ -98,8 +103,8 @@ class LaneByLane:
         memory. In global memory, without a policy, it is an atomic operation of the host, or a loop
         of compare and exchange where the host has no such operation, if workers may conflict
         (`access.concurrent`). If they merely share the launch, which is tested at run time
-        (`Slot.IS_SHARED`), it is an atomic operation for operators whose order does not show, and
-        else as without them."""
+        (`Slot.IS_SHARED`), it is an atomic operation for operators whose order does not show. One
+        whose order shows goes to the worker's log if it has one (`Slot.UPDATE_LOG_AT`)."""
         b = self.b
 
         def offset_of(lane: Value) -> Value:
@@ -124,9 +129,33 @@ class LaneByLane:
                     self._lowest_first(offset_of, self._combine_atomically)
                 with alone:
                     self._in_order(offset_of)
+        elif self._update.is_deferrable:
+            log = self.access.slot(Slot.UPDATE_LOG_AT)
+            with b.if_else(b.icmp_unsigned("!=", log, I64(0)), likely=False) as (logged, alone):
+                with logged:
+                    self._append_all(b.inttoptr(log, PTR), offset_of)
+                with alone:
+                    self._in_order(offset_of)
         else:
             self._in_order(offset_of)
         self._end()
+
+    def _append_all(self, log: Value, offset_of: OffsetOf) -> None:
+        """Emits the appending of each active lane's elements to the worker's log, in the order in
+        which they would be updated. Each counts as changed, where operands do not show whether it
+        is."""
+        access_type, single = self.access.access_type, lane_type(self.access.access_type.type, 1)
+        updates = LoggedUpdates(self.access, log, self._update.combine)
+
+        def append(at: Value, part: int, lane: Value, _: Value) -> None:
+            """Emits the appending of the element at host address `at`."""
+            updates.append(at, self._operand(part, lane, single))
+
+        elements = self.b.mul(self.lanes.popcount(self.access.bits), I64(access_type.parts))
+        with updates.space_for(elements):
+            self._lowest_first(offset_of, append)
+        if self._changed is not None:
+            self.b.store(elements, self._changed)
 
     def _in_order(self, offset_of: OffsetOf) -> None:
         """Emits the update of each active lane, the lowest first; full masks have a loop of their

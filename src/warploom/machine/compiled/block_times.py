@@ -24,6 +24,14 @@ LEAST_GAIN = 0.95
 """Blocks that update the same memory by atomics are shared only if that lasts less than this part
 of the time of one worker: cores that update one place wait for each other."""
 
+SAMPLES = 3
+"""The shared launches that decide whether workers contend, and about as many of the last ones that
+count, of both kinds: times of single launches vary by half."""
+
+REST = 64
+"""The launches on one worker after which it is measured again whether workers contend; twice as
+many each time."""
+
 
 @dataclass
 class BlockTimes:
@@ -34,8 +42,9 @@ class BlockTimes:
     `wants_interleaving`: code has recorded that interleaving warps would pay. `missed_interleaving`
     are the seconds that it would have saved since the last proof that it is allowed.
 
-    Of kernels with atomics, `alone` is the time of a block on one worker in the code `kernel`;
-    `is_contended`: sharing saved nothing in that code."""
+    Of kernels with atomics, `alone` is the time of a block on one worker in the code `kernel`,
+    `ratio` the mean of the last `samples` times on several, over that. `is_contended`: sharing
+    saved nothing in that code; `rest` launches from now, `next_rest` if it is found again."""
 
     seconds: float = 0.0
     is_long: bool = False
@@ -45,6 +54,10 @@ class BlockTimes:
     alone: float = 0.0
     kernel: CompiledKernel | None = None
     is_contended: bool = False
+    samples: int = 0
+    ratio: float = 0.0
+    rest: int = 0
+    next_rest: int = REST
 
     def record(self, seconds: float, blocks: int) -> None:
         """Stores the time of a block (`seconds`), given the time that all workers together spent on
@@ -79,14 +92,29 @@ class BlockTimes:
         return True
 
     def record_alone(self, kernel: CompiledKernel, seconds: float) -> None:
-        """Stores the time of a block on one worker, before others joined, as `alone`. For code
+        """Stores the time of a block on one worker, before others joined, in `alone`. For code
         other than `kernel`, first makes it that, and forgets whether workers contended in the old
-        one."""
+        one; they are also to try again after `rest` such launches."""
         if kernel is not self.kernel:
-            self.kernel, self.is_contended = kernel, False
-        self.alone = seconds
+            self.kernel, self.alone, self.next_rest = kernel, seconds, REST
+            self._forget()
+        self.alone += (seconds - self.alone) / SAMPLES
+        self.rest -= self.is_contended
+        if self.is_contended and self.rest <= 0:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forgets whether workers contended."""
+        self.is_contended, self.samples = False, 0
 
     def record_contention(self, kernel: CompiledKernel, seconds: float) -> None:
-        """Sets `is_contended` if sharing saved no time, by the wall time of a block while several
-        workers ran: more than LEAST_GAIN of the time on one worker, in the same code."""
-        self.is_contended = kernel is self.kernel and seconds > LEAST_GAIN * self.alone
+        """Sets `is_contended` if sharing saves no time, by the wall time of a block while several
+        workers ran, in the same code: if that is more than LEAST_GAIN of the time on one worker, in
+        the mean of SAMPLES launches or more."""
+        if kernel is not self.kernel:
+            return
+        self.samples += 1
+        self.ratio += (seconds / self.alone - self.ratio) / min(self.samples, SAMPLES)
+        self.is_contended = self.samples >= SAMPLES and self.ratio > LEAST_GAIN
+        if self.is_contended:
+            self.rest, self.next_rest = self.next_rest, 2 * self.next_rest

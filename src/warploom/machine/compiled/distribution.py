@@ -15,18 +15,10 @@ from warploom.machine.compiled.launch_template import TieredTemplate
 from warploom.machine.compiled.outcome import check_limit, error_of
 from warploom.machine.compiled.parts import EndedPart, PartRunner
 from warploom.machine.compiled.running import Progress, run_whole
-from warploom.machine.compiled.sharing import TOO_SHORT, SharedLaunch
+from warploom.machine.compiled.sharing import CONTENDED, TOO_SHORT, SharedLaunch
 from warploom.machine.compiled.speculation import Speculation, failure_of
 from warploom.machine.compiled.work import Words, WorkerLaunch
-from warploom.machine.compiled.workers import (
-    CALLS_HOST,
-    expected_proof_seconds,
-    interleaving_of,
-    order_reason_of,
-    serial_reason_of,
-    tracking_of,
-    updates_memory,
-)
+from warploom.machine.compiled.workers import CALLS_HOST, BlockDependences, updates_memory
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import Tally
@@ -60,9 +52,9 @@ class DistributedLaunch:
 
     def run(self, progress: Progress | None) -> Callable[[], Tally]:
         """Runs the launch, its blocks distributed over workers unless there is a reason to run them
-        in one (`serial_reason_of`). Returns a function that builds the tally when it is called.
-        Raises the error of the first part that did not end; with `max_instructions`, the tally is
-        built here, since only it shows that the last slice exceeded the limit."""
+        in one (`BlockDependences.serial_reason`). Returns a function that builds the tally when it
+        is called. Raises the error of the first part that did not end; with `max_instructions`, the
+        tally is built here, since only it shows that the last slice exceeded the limit."""
         progress = progress and _rising(progress)
         self._decide_order()
         shared, blocks = None, range(self.launch.blocks)
@@ -94,15 +86,17 @@ class DistributedLaunch:
             if updates_memory(self.program):
                 self.template.block_times.record_alone(work.kernel, work.seconds / len(blocks))
         reason = TOO_SHORT if may_share else ""
+        if may_share and self.template.block_times.is_contended:
+            reason = CONTENDED
         if shared is not None:
             reason = failure_of(self.program) or shared.serial_reason
         return _checked(self._counted(work, reason), work)
 
     def _decide_order(self) -> None:
         """Sets which warps code may interleave, as far as that is known or worth a proof now."""
-        times, arguments = self.template.block_times, (self.program, self.launch, self.memory)
+        times = self.template.block_times
         if times.wants_interleaving and self.interleaving is Interleaving.UNKNOWN:
-            self.interleaving = interleaving_of(*arguments, times, caches=self._simulates_caches)
+            self.interleaving = self._dependences.interleaving(times)
 
     def _prepare(self, blocks: range, _worker: int = 0) -> WorkerLaunch:
         """Returns a part of the launch with these blocks, ready to run."""
@@ -154,7 +148,7 @@ class DistributedLaunch:
     def _shared_launch(self) -> SharedLaunch | None:
         """Returns the object that shares the blocks among workers; None while the only other core
         compiles."""
-        most, arguments = self._most_workers(), (self.program, self.launch, self.memory)
+        most = self._most_workers()
         if most == 1 and self.template.tiers.reserves_core and usable_cores() > 1:
             return None
         return SharedLaunch(
@@ -162,21 +156,15 @@ class DistributedLaunch:
             self.launch,
             self.template.block_times,
             most,
-            lambda: serial_reason_of(*arguments, caches=self._simulates_caches),
-            lambda: expected_proof_seconds(*arguments),
+            self._dependences,
             lambda seconds: self._speculative_code(seconds) is not None,
-            updates_memory(self.program),
         )
 
     @property
-    def _order_reason(self) -> str:
-        """Returns why blocks have to run in order, whatever they access; empty if for nothing."""
-        return order_reason_of(self.program, self.launch, caches=self._simulates_caches)
-
-    @property
-    def _simulates_caches(self) -> bool:
-        """Returns whether the rules count accesses of simulated caches."""
-        return self.caches is not NO_CACHES
+    def _dependences(self) -> BlockDependences:
+        """Returns what decides how the blocks depend on each other."""
+        simulates_caches = self.caches is not NO_CACHES
+        return BlockDependences(self.program, self.launch, self.memory, simulates_caches)
 
     @staticmethod
     def _counted(work: WorkerLaunch, serial_reason: str = "") -> Counted:
@@ -186,9 +174,9 @@ class DistributedLaunch:
 
     def _run_side_by_side(self, progress: Progress | None) -> Callable[[], Tally]:
         """Runs the launch on all workers, whether or not blocks conflict; on one where it has to
-        be in order for another reason (`order_reason`), or calls the host."""
+        be in order for another reason (`BlockDependences.order_reason`), or calls the host."""
         code = self.template.current()
-        reason = CALLS_HOST if code.calls_host else self._order_reason
+        reason = CALLS_HOST if code.calls_host else self._dependences.order_reason()
         most = 1 if reason else self._most_workers()
         runner = PartRunner(self._prepare, self.launch, most)
         parts = runner.work_off(runner.start(range(self.launch.blocks), 0.0), progress)
@@ -207,9 +195,7 @@ class DistributedLaunch:
         """Returns the template of code in which several workers run blocks that may conflict, if
         they can and if that pays where one worker needs `seconds` (`Speculation.pays`); else
         None."""
-        tracking = tracking_of(
-            self.program, self.launch, self.memory, caches=self._simulates_caches
-        )
+        tracking = self._dependences.tracking()
         if tracking is None:
             return None
         code = self.find_template(self.program, self.launch, None, tracking)

@@ -24,6 +24,7 @@ from warploom.machine.compiled.block_times import WORKER_SECONDS
 from warploom.machine.compiled.launch_template import Bytes
 from warploom.machine.compiled.running import PooledThreads, Progress, Report
 from warploom.machine.compiled.work import WorkerLaunch
+from warploom.machine.late_updates import LateUpdates
 from warploom.machine.launch import Launch
 
 Prepare = Callable[[range, int], WorkerLaunch]
@@ -59,12 +60,19 @@ class LaunchParts:
     """The parts of a launch that have run (`ended`), and the blocks that are left to hand out.
     Several threads may call `work_off` at once."""
 
-    def __init__(self, prepare: Prepare, blocks: range, workers: int, smallest: int) -> None:
+    def __init__(
+        self,
+        prepare: Prepare,
+        blocks: range,
+        workers: int,
+        smallest: int,
+        late: LateUpdates | None,
+    ) -> None:
         """Cuts `blocks`, which may be fewer than the launch has, into parts for `workers` workers,
         of at least `smallest` blocks each; runs none. `prepare` returns a part of the launch that
-        is ready to run. With `Schedule.any_order`, blocks of one part may wait for those of
-        another."""
-        self._prepare, self._lock = prepare, threading.Lock()
+        is ready to run; `late` performs updates in the order of blocks, if their order shows. With
+        `Schedule.any_order`, blocks of one part may wait for those of another."""
+        self._prepare, self._late, self._lock = prepare, late, threading.Lock()
         self._left = deque(_parts_of(blocks, workers, smallest))
         self._running: list[WorkerLaunch] = []
         self.ended: list[EndedPart] = []
@@ -82,16 +90,25 @@ class LaunchParts:
             except BaseException:
                 self._stop_all()  # blocks of other parts may wait for these
                 raise
-            work.share()
+            work.share(self._late and self._late.begin(part))
             with self._lock:
                 # A part of earlier blocks may have failed since this one was handed out.
                 work.is_stopped = self._is_broken or self._has_failed_before(part.start)
                 self._running.append(work)
                 self._preparing -= 1
-            self.finish(work, self._run(work, report))
+            self.finish(work, self._run(work, partial(self._at_pause, work, report)))
         return 0
 
-    def _run(self, work: WorkerLaunch, report: Report | None) -> int:
+    def _at_pause(self, work: WorkerLaunch, report: Report | None) -> None:
+        """Calls `report`. If a part has its turn to update memory (`LateUpdates`), it performs what
+        it has logged, and logs no more; one whose log is full first waits for its turn."""
+        if report is not None:
+            report()
+        late, log = self._late, work.update_log
+        if late and log and late.has_turn(work.blocks, log, lambda: work.is_cancelled):
+            work.log_updates(None)
+
+    def _run(self, work: WorkerLaunch, report: Report) -> int:
         """Runs a part until it ends, or cannot go on; returns its last status. Where blocks of
         parts may wait for each other (`Schedule.any_order`), a part that is in a deadlock by itself
         is run again, until all parts that run are in one, and none of them has changed memory
@@ -124,7 +141,8 @@ class LaunchParts:
 
     def finish(self, work: WorkerLaunch, status: int) -> None:
         """Adds a part that has run to `status` to `ended`. If it did not end, it stops the parts of
-        later blocks, whose failures would not be reported, or all where they may wait for it."""
+        later blocks, whose failures would not be reported, or all where they may wait for it.
+        Performs the updates that it has logged, if all parts before it have ended."""
         ended = EndedPart.of(work, status)
         with self._lock:
             self._running = [running for running in self._running if running is not work]
@@ -132,6 +150,8 @@ class LaunchParts:
             for unfinished in self._running if ended.counts is None else ():
                 is_later = unfinished.blocks.start > work.blocks.start
                 unfinished.is_stopped |= is_later or work.launch.schedule.any_order
+        if self._late is not None:
+            self._late.end(work.blocks, work.update_log, is_complete=ended.counts is not None)
 
     def _next_part(self) -> range | None:
         """Removes the next part from those left, and returns its blocks. Returns None if there is
@@ -199,12 +219,18 @@ class PartRunner:
         self._began = 0.0
         self.workers = 1
 
-    def start(self, blocks: range, seconds_of_block: float, running: int = 0) -> LaunchParts:
+    def start(
+        self,
+        blocks: range,
+        seconds_of_block: float,
+        running: int = 0,
+        late: LateUpdates | None = None,
+    ) -> LaunchParts:
         """Cuts `blocks` into parts, and wakes the other workers, which run them; returns the parts,
-        for `work_off`. Sets `workers`: as many as there are blocks and `running` parts, which run
-        other blocks already, but at most `most`; and, if `seconds_of_block` is known (else 0), two
-        or as many as have WORKER_SECONDS to run. Stops the workers again if one cannot be
-        started."""
+        for `work_off`. `late` performs updates in the order of blocks, if their order shows. Sets
+        `workers`: as many as there are blocks and `running` parts, which run other blocks already,
+        but at most `most`; and, if `seconds_of_block` is known (else 0), two or as many as have
+        WORKER_SECONDS to run. Stops the workers again if one cannot be started."""
         self.workers = min(self.most, len(blocks) + running)
         if seconds_of_block:
             worthwhile = int(len(blocks) * seconds_of_block / WORKER_SECONDS)
@@ -216,7 +242,7 @@ class PartRunner:
             smallest = ceil(len(blocks) / self.workers)
         elif seconds_of_block:
             smallest = max(smallest, ceil(PART_SECONDS / seconds_of_block))
-        parts = LaunchParts(self._prepare, blocks, self.workers, smallest)
+        parts = LaunchParts(self._prepare, blocks, self.workers, smallest, late)
         try:
             jobs = [partial(parts.work_off, worker) for worker in range(1, self.workers)]
             self._threads.start(jobs, spread=True)

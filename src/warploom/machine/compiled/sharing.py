@@ -9,6 +9,7 @@ from warploom.machine.compiled.block_times import SHORTEST_SECONDS, BlockTimes
 from warploom.machine.compiled.parts import EndedPart, LaunchParts, PartRunner, Prepare
 from warploom.machine.compiled.running import Progress
 from warploom.machine.compiled.work import WorkerLaunch
+from warploom.machine.compiled.workers import BlockDependences, updates_memory
 from warploom.machine.launch import Launch
 
 TOO_SHORT = "the launch is too short for several workers"
@@ -29,21 +30,17 @@ class SharedLaunch:
         launch: Launch,
         times: BlockTimes,
         workers: int,
-        reason: Callable[[], str],
-        reason_seconds: Callable[[], float],
+        dependences: BlockDependences,
         speculates: Callable[[float], bool],
-        updates_memory: bool,
     ) -> None:
         """Starts nothing. `prepare` returns parts of the launch that are ready to run; `times` has
-        how long its blocks run; `workers`: how many share the blocks at most. `reason` returns why
-        one worker has to run all blocks, empty if several can, `reason_seconds` the expected time
-        of that answer. `speculates` decides whether several workers run blocks that may conflict,
-        by the seconds that one worker needs for them. `updates_memory`: the kernel has atomics on
-        global memory."""
+        how long its blocks run; `workers`: how many share the blocks at most. `dependences` decides
+        whether several can. `speculates` decides whether several workers run blocks that may
+        conflict, by the seconds that one worker needs for them."""
         self._launch, self._times = launch, times
         self._runner = PartRunner(prepare, launch, workers)
-        self._reason, self._reason_seconds = reason, reason_seconds
-        self._speculates, self._updates_memory = speculates, updates_memory
+        self._dependences, self._speculates = dependences, speculates
+        self._updates_memory = updates_memory(dependences.program)
         self._shared_blocks = 0
         self._parts: LaunchParts | None = None
         self.serial_reason = TOO_SHORT
@@ -68,7 +65,9 @@ class SharedLaunch:
         """Sets `serial_reason` to why one worker is to run `blocks` blocks of `seconds_of_block`
         seconds each: sharing them does not pay, or is not possible; empty if neither. Returns
         whether it is empty."""
-        self.serial_reason = self._loss(blocks, seconds_of_block) or self._reason()
+        self.serial_reason = (
+            self._loss(blocks, seconds_of_block) or self._dependences.serial_reason()
+        )
         return not self.serial_reason
 
     def _loss(self, blocks: int, seconds_of_block: float) -> str:
@@ -80,7 +79,9 @@ class SharedLaunch:
         if self._times.is_contended:
             return CONTENDED
         saved = seconds_of_block * blocks * (1 - 1 / self._runner.most)
-        if saved < SHORTEST_SECONDS / 2 or not self._times.pays(saved, self._reason_seconds()):
+        if saved < SHORTEST_SECONDS / 2 or not self._times.pays(
+            saved, self._dependences.proof_seconds()
+        ):
             return TOO_SHORT
         return ""
 
@@ -130,7 +131,8 @@ class SharedLaunch:
         """Notes the number of `blocks`, for the time of one (`_work_off`), and wakes the other
         workers, which run them in parts (`PartRunner.start`)."""
         self._shared_blocks = len(blocks)
-        return self._runner.start(blocks, seconds_of_block, running)
+        late = self._dependences.late_updates()
+        return self._runner.start(blocks, seconds_of_block, running, late)
 
     def _work_off(self, parts: LaunchParts, progress: Progress | None) -> list[EndedPart]:
         """Runs parts in this thread as well, waits for the other workers, and returns all parts in

@@ -19,6 +19,7 @@ from warploom.machine.caches import NO_CACHES
 from warploom.machine.compiled.handover import hand_over
 from warploom.machine.compiled.host_callbacks import HostCallbacks
 from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTemplate, TieredTemplate
+from warploom.machine.late_updates import PartLog
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Services
@@ -51,7 +52,7 @@ class WorkerLaunch:
     code while the launch runs; None if the launch ends in the code in which it began. Errors,
     traces and the debugger read the warps' states from it afterwards. `seconds` is the time that it
     has run in compiled code. `is_stopped`: it is to end at its next pause, for a part of earlier
-    blocks has failed.
+    blocks has failed. `update_log`: the log of updates whose order shows; None if it performs them.
     """
 
     launch_template: LaunchTemplate
@@ -65,6 +66,7 @@ class WorkerLaunch:
     seconds: float = 0.0
     is_stopped: bool = False
     withheld: range = range(0)
+    update_log: PartLog | None = None
 
     @classmethod
     def prepare(
@@ -164,6 +166,8 @@ class WorkerLaunch:
             last_block = min(
                 last_block, first_block + max(1, instructions // self._instructions_per_block)
             )
+            if self.update_log is not None:
+                last_block = min(last_block, first_block + self.update_log.sizes.blocks)
         counts, records = start + launch_template.counts_at, start + launch_template.records_at
         started = time.perf_counter()
         status = kernel.run(start, counts, records, first_block, last_block)
@@ -179,7 +183,8 @@ class WorkerLaunch:
         if status == Status.DEADLOCK and (self._reclaims_withheld() or self._is_to_look_again()):
             status = Status.PAUSED
         elif status == Status.PAUSED:
-            pace.adjust(seconds)
+            if self.update_log is None or not self.update_log.is_full:  # else it paused early
+                pace.adjust(seconds)
             if self._is_past_limit():
                 return Status.LIMIT
             self._switch_to_better_code()
@@ -300,10 +305,16 @@ class WorkerLaunch:
         if allowed is not Interleaving.UNKNOWN:
             self.environment[Slot.INTERLEAVING] = allowed
 
-    def share(self) -> None:
+    def share(self, update_log: PartLog | None = None) -> None:
         """Has atomics on global memory performed as atomic operations of the host: other workers
-        run other parts."""
+        run other parts. Those whose order shows go to a log, if there is one."""
         self.environment[Slot.IS_SHARED] = 1
+        self.log_updates(update_log)
+
+    def log_updates(self, log: PartLog | None) -> None:
+        """Has updates whose order shows appended to a log from now on; performed if it is None."""
+        self.update_log = log
+        self.environment[Slot.UPDATE_LOG_AT] = 0 if log is None else log.address
 
     def leave_following(self) -> range:
         """Leaves the blocks that have not begun to other parts, and returns them; for a part that

@@ -2,22 +2,24 @@
 results or counters, and merges the tallies of parts.
 
 Blocks run in parallel if an analysis proves that their accesses to global memory are disjoint
-(`analysis.linear.footprints`) and no policy orders them; any other launch has one worker, and its
-tally states why.
+(`analysis.linear.footprints`), or can be performed in order later, and no policy orders them; any
+other launch has one worker, and its tally states why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from warploom.abi.environment import Interleaving
-from warploom.analysis.linear.affine import NOT_SHARED
-from warploom.analysis.linear.footprints import block_conflicts
+from warploom.analysis.linear.affine import NOT_SHARED, LaunchInputs
+from warploom.analysis.linear.footprints import BlockConflicts, block_conflicts
 from warploom.analysis.linear.thread_order import are_threads_independent
 from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs
 from warploom.machine.compiled.block_times import BlockTimes
 from warploom.machine.compiled.proofs import cached_proof, expected_seconds
+from warploom.machine.late_updates import LateUpdates, LogSizes
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.polling import may_wait_for_memory
@@ -29,74 +31,85 @@ from warploom.program.tracking import Tracking
 CALLS_HOST = "the kernel calls printf, malloc or assert"
 
 
-def serial_reason_of(
-    program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool
-) -> str:
-    """Returns the reason, as text for the tally, why one worker has to run all blocks of a launch:
-    a policy, an instruction limit, clusters, cancelled launches, simulated caches (`caches`), a
-    read of `%smid`, or accesses of blocks that may conflict; empty if several can. The program
-    caches the proof."""
-    in_order = order_reason_of(program, launch, caches=caches)
-    if not in_order and program.shows_multiprocessor:
-        return "the kernel reads %smid, which depends on the order in which blocks end"
-    return in_order or cached_proof(program, launch, memory, block_conflicts).reason
+@dataclass(frozen=True, slots=True)
+class BlockDependences:
+    """Decides for one launch how its blocks depend on each other, from proofs that the program
+    caches. `caches`: the contents of caches are simulated (`cost.caches`)."""
 
+    program: Program
+    launch: Launch
+    memory: DeviceMemory
+    caches: bool
 
-def tracking_of(
-    program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool
-) -> Tracking | None:
-    """Returns the accesses by which several workers that run the blocks of a launch find whether
-    they conflict; None if one worker has to run them whatever they access, or if those accesses
-    cannot be tracked. Blocks of a cooperative launch wait for each other, so that they do."""
-    in_order = order_reason_of(program, launch, caches=caches)
-    if launch.cooperative or in_order or program.shows_multiprocessor:
-        return None
-    return cached_proof(program, launch, memory, block_conflicts).tracking
+    def serial_reason(self) -> str:
+        """Returns the reason, as text for the tally, why one worker has to run all blocks: a
+        policy, an instruction limit, clusters, cancelled launches, simulated caches, a read of
+        `%smid`, or accesses of blocks that may conflict; empty if several can."""
+        in_order = self.order_reason()
+        if not in_order and self.program.shows_multiprocessor:
+            return "the kernel reads %smid, which depends on the order in which blocks end"
+        return in_order or self._conflicts().reason
 
+    def tracking(self) -> Tracking | None:
+        """Returns the accesses by which several workers that run the blocks find whether they
+        conflict; None if one worker has to run them whatever they access, or if those accesses
+        cannot be tracked. Blocks of a cooperative launch wait for each other, so that they do."""
+        if self.launch.cooperative or self.order_reason() or self.program.shows_multiprocessor:
+            return None
+        return self._conflicts().tracking
 
-def order_reason_of(program: Program, launch: Launch, *, caches: bool) -> str:
-    """Returns the reason why the blocks of a launch have to run in order on one worker, whatever
-    memory they access; empty if there is none. `caches`: the contents of caches are simulated
-    (`cost.caches`)."""
-    if launch.schedule.policy != "converge":
-        return "the schedule interleaves the blocks"
-    # Parallel workers could not stop at the same instruction as one worker.
-    if launch.max_instructions is not None:
-        return "the instruction limit applies to all blocks together"
-    if launch.cluster_blocks > 1:
-        return "the blocks form clusters"
-    if Needs.LAUNCH_CANCELLATION in program.needs:
-        return "blocks can take over the work of other blocks"
-    # Only a part that is the whole launch lets other launches run, and looks again.
-    if launch.cancellation.lock is not None and may_wait_for_memory(program):
-        return "the kernel may wait for data from other launches"
-    if caches:
-        return "the cache model needs the accesses of all blocks in order"
-    return ""
+    def late_updates(self) -> LateUpdates | None:
+        """Returns the object that performs updates in the order of blocks; None if the order of
+        none shows. Its first part begins with block 0."""
+        late = self._conflicts().late_updates
+        return LateUpdates(0, LogSizes.of(self.program, self.launch, late)) if late else None
 
+    def order_reason(self) -> str:
+        """Returns the reason why the blocks have to run in order on one worker, whatever memory
+        they access; empty if there is none."""
+        launch, program = self.launch, self.program
+        if launch.schedule.policy != "converge":
+            return "the schedule interleaves the blocks"
+        # Parallel workers could not stop at the same instruction as one worker.
+        if launch.max_instructions is not None:
+            return "the instruction limit applies to all blocks together"
+        if launch.cluster_blocks > 1:
+            return "the blocks form clusters"
+        if Needs.LAUNCH_CANCELLATION in program.needs:
+            return "blocks can take over the work of other blocks"
+        # Only a part that is the whole launch lets other launches run, and looks again.
+        if launch.cancellation.lock is not None and may_wait_for_memory(program):
+            return "the kernel may wait for data from other launches"
+        if self.caches:
+            return "the cache model needs the accesses of all blocks in order"
+        return ""
 
-def expected_proof_seconds(program: Program, launch: Launch, memory: DeviceMemory) -> float:
-    """Returns the expected time of `serial_reason_of`."""
-    return expected_seconds(program, launch, memory, block_conflicts)
+    def proof_seconds(self) -> float:
+        """Returns the expected time of `serial_reason`."""
+        return self._expected_seconds(block_conflicts)
 
+    def interleaving(self, times: BlockTimes) -> Interleaving:
+        """Returns which warps may be interleaved: those of a block if no policy orders them and a
+        proof shows that the order of threads is not observable (`analysis.linear.thread_order`),
+        those of several blocks if these could run on several workers, too, in any order. The proofs
+        are made only once launches would have saved the expected time of each (`times`)."""
+        expected = max(map(self._expected_seconds, (are_threads_independent, block_conflicts)))
+        if expected and not times.interleaving_pays(expected):
+            return Interleaving.UNKNOWN
+        arguments = self.program, self.launch, self.memory
+        if self.order_reason() or not cached_proof(*arguments, are_threads_independent):
+            return Interleaving.UNKNOWN
+        if self.serial_reason() or self._conflicts().late_updates:
+            return Interleaving.WITHIN_BLOCKS
+        return Interleaving.ACROSS_BLOCKS
 
-def interleaving_of(
-    program: Program, launch: Launch, memory: DeviceMemory, times: BlockTimes, *, caches: bool
-) -> Interleaving:
-    """Returns which warps may be interleaved: those of a block if no policy orders them and a proof
-    shows that the order of threads is not observable (`analysis.linear.thread_order`), those of
-    several blocks if these could run on several workers, too (`serial_reason_of`). The program
-    caches the proofs, which are made only once launches would have saved the expected time of
-    each (`times`)."""
-    proofs = are_threads_independent, block_conflicts
-    expected = max(expected_seconds(program, launch, memory, proof) for proof in proofs)
-    if expected and not times.interleaving_pays(expected):
-        return Interleaving.UNKNOWN
-    in_order = order_reason_of(program, launch, caches=caches)
-    if in_order or not cached_proof(program, launch, memory, are_threads_independent):
-        return Interleaving.UNKNOWN
-    is_serial = serial_reason_of(program, launch, memory, caches=caches)
-    return Interleaving.WITHIN_BLOCKS if is_serial else Interleaving.ACROSS_BLOCKS
+    def _conflicts(self) -> BlockConflicts:
+        """Returns the result of the analysis of accesses."""
+        return cached_proof(self.program, self.launch, self.memory, block_conflicts)
+
+    def _expected_seconds(self, analysis: Callable[[Program, LaunchInputs], object]) -> float:
+        """Returns the expected time of an analysis."""
+        return expected_seconds(self.program, self.launch, self.memory, analysis)
 
 
 def updates_memory(program: Program) -> bool:
