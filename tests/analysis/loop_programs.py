@@ -43,6 +43,8 @@ VALUES = (
     "shr.s32 %s, {of}, 31; shr.u32 %s, %s, 27; add.s32 %s, {of}, %s; and.b32 %s, %s, -32;"
     " sub.s32 {to}, {of}, %s;",
     "and.b32 {to}, {of}, {mask};",
+    "or.b32 {to}, {of}, {other};",
+    "cvt.s64.s32 %q, {of}; and.b64 %q, %q, {wide_mask}; cvt.u32.u64 {to}, %q;",
     "rem.s32 {to}, {of}, {divisor};",
     "div.u32 {to}, {of}, {divisor};",
     "min.s32 {to}, {of}, %n;",
@@ -96,6 +98,7 @@ class _Statements:
             factor=self._draw(st.sampled_from((-1, 2, 4, 32, 100))),
             shift=self._draw(st.integers(1, 6)),
             mask=self._draw(st.sampled_from((3, 31, 0x70, -4, -32))),
+            wide_mask=self._draw(st.sampled_from((31, -32, 0xFFFFFFE0, 0xFFFFFFFFF0))),
             divisor=self._draw(st.sampled_from((3, 4, 32))),
         )
 
@@ -106,6 +109,10 @@ class _Statements:
     def _condition(self) -> str:
         left = self._draw(st.sampled_from(("%i0", "%i1", "%i2", "%i3")))
         right = self._draw(st.sampled_from(("%n", "%i0", "0", "7", "40")))
+        if self._draw(st.integers(0, 4)) == 0:
+            other = self._draw(st.sampled_from(("%i0", "%i1")))
+            compare = self._draw(st.sampled_from(("eq.s32", "le.s32", "ne.u32")))
+            return f"or.b32 %s, {left}, {other}; setp.{compare} %b, %s, 0;"
         return f"setp.{self._draw(st.sampled_from(COMPARISONS))} %b, {left}, {right};"
 
     def _branch(self, depth: int) -> str:
@@ -119,7 +126,7 @@ class _Statements:
 
     def _loop(self, depth: int) -> str:
         """Draws a loop that ends after a number of iterations, or where a comparison says so, but
-        no later than that."""
+        no later than that. Some are entered in the middle of their text."""
         self._labels += 1
         label, counter = self._labels, f"%c{self._counters % 8}"
         self._counters += 1
@@ -128,6 +135,15 @@ class _Statements:
         leave = f"  {self._condition()}\n  @%b bra left{label};\n"
         compared = ("lt.s32" if step > 0 else "gt.s32", "ne.s32")
         compare = self._draw(st.sampled_from(compared))
+        if self._draw(st.integers(0, 2)) == 0:
+            return (
+                f"  mov.u32 {counter}, {start};\n  bra.uni middle{label};\nagain{label}:\n"
+                f"{self.several(depth + 1)}  add.s32 {counter}, {counter}, {step};\n"
+                f"middle{label}:\n{self.several(depth + 1)}"
+                f"{leave if self._draw(st.booleans()) else ''}"
+                f"  setp.{compare} %b, {counter}, {last};\n"
+                f"  @%b bra again{label};\nleft{label}:\n"
+            )
         return (
             f"  mov.u32 {counter}, {start};\nagain{label}:\n{self.several(depth + 1)}"
             f"{leave if self._draw(st.booleans()) else ''}"

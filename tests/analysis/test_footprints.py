@@ -116,6 +116,10 @@ __global__ void mixed(int *y) { atomicMax(y, I); atomicAdd(y, 1); }
 __global__ void apart(int *y) { atomicMax(y + 2 * I, 1); atomicAdd(y + 2 * I + 1, 1); }
 __global__ void looked_at(int *y, int *x) { atomicAdd(y, 1); x[I] = y[0]; }
 __global__ void rounded(float *y) { atomicAdd(y, 1.0f); }
+__global__ void one_thread(int *y) { if (threadIdx.x == 0 && blockIdx.x == 0) *y = 1; }
+__global__ void one_column(int *y) { if (threadIdx.x == 0 || blockIdx.x == 0) *y = 1; }
+__global__ void indexed(float *y, const float *x, const long long *i) { y[I] = x[i[I]]; }
+__global__ void indexed_bytes(char *y, const char *x, const long long *i) { y[I] = x[i[I]]; }
 __global__ void last(int *y) { atomicExch(y, I); }
 __global__ void rounded_apart(float *y) { atomicAdd(y, y[1 + I]); }
 __global__ void rounded_beside(float *y) { atomicAdd(y, y[I]); }
@@ -210,6 +214,61 @@ def test_guards_hold_for_the_addresses_that_they_guard(gpu: wl.Device) -> None:
     assert "the same addresses" in conflict
     # Only one block stores.
     assert reason(gpu, module, "first_block", 4, 32, floats()) == ""
+
+
+def test_one_thread_of_all_conflicts_with_none(gpu: wl.Device) -> None:
+    """Compilers make `a == 0 && b == 0` into `(a | b) == 0`."""
+    module = gpu.compile(KERNELS)
+    assert reason(gpu, module, "one_thread", 4, 32, floats()) == ""
+    assert "the same addresses" in reason(gpu, module, "one_column", 4, 32, floats())
+
+
+def test_a_multiple_of_a_number_from_memory_is_no_pointer(gpu: wl.Device) -> None:
+    """So `x + 4 * i` is in x. Of `x + i` it is not known which one is the pointer."""
+    module, arrays = gpu.compile(KERNELS), (floats(), floats(), floats())
+    assert reason(gpu, module, "indexed", 4, 32, *arrays) == ""
+    assert "cannot be analyzed" in reason(gpu, module, "indexed_bytes", 4, 32, *arrays)
+
+
+ENTERED_IN_THE_MIDDLE = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u32 rows)
+{
+  .reg .b32 %i, %r<4>; .reg .b64 %p, %q; .reg .pred %b;
+  ld.param.u64 %p, [x];
+  ld.param.u32 %r0, [rows];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mad.lo.s32 %r1, %r1, %r2, %r3;
+  mul.wide.s32 %q, %r1, 4;
+  add.s64 %p, %p, %q;
+  mov.u32 %i, 0;
+  bra.uni middle;
+again:
+  st.global.u32 [%p], %i;
+  add.s64 %p, %p, 512;
+  add.s32 %i, %i, 1;
+middle:
+  and.b32 %r2, %i, 1;
+  setp.eq.s32 %b, %r2, 0;
+  @%b bra even;
+  add.s32 %r3, %r3, 1;
+even:
+  setp.lt.s32 %b, %i, %r0;
+  @%b bra again;
+  ret;
+}
+"""
+
+
+def test_loops_may_be_entered_in_the_middle_of_their_text(gpu: wl.Device) -> None:
+    """128 threads write rows of 512 bytes, each a column; 129 threads would meet."""
+    module = gpu.compile(ENTERED_IN_THE_MIDDLE, "ptx")
+    assert reason(gpu, module, "k", 4, 32, floats(), 20) == ""
+    assert "the same addresses" in reason(gpu, module, "k", 5, 32, floats(), 20)
 
 
 ROWS = ("rows_of_blocks", "rows_of_warps", "rows_by_pointer", "rows_counted_down",

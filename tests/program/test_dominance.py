@@ -1,4 +1,4 @@
-"""Tests immediate post-dominators of graphs worked out by hand, and of random ones.
+"""Tests immediate dominators and post-dominators of graphs worked out by hand, and of random ones.
 
 A graph is the list of each node's successors; the exit is the number after the last node.
 """
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from warploom.program.dominance import post_dominators
+from warploom.program.dominance import does_dominate, dominators, post_dominators
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,15 @@ def test_endless_loops_do_not_affect_other_blocks(graph: list[tuple[int, ...]]) 
     for block in set(range(exit)) - endless:
         if not any(has_path(graph, block, e, exit + 1) for e in endless):
             assert not has_path(graph, block, exit, without=found[block]) or found[block] == exit
+
+
+@given(graphs())
+@example([(1, 2), (2, 3), (1, 3)])
+def test_dominators_against_the_definition(graph: list[tuple[int, ...]]) -> None:
+    """d dominates b when no path from the entry to b is left without d."""
+    immediate, exit = dominators([*graph, ()]), len(graph)
+    for block in range(exit + 1):
+        assert (block in immediate) == has_path(graph, 0, block, exit + 1)
+        for other in immediate if block in immediate else ():
+            is_on_all_paths = other == block or not has_path(graph, 0, block, without=other)
+            assert does_dominate(immediate, other, block) == is_on_all_paths

@@ -4,7 +4,7 @@ between barriers, against trees drawn by hand."""
 from __future__ import annotations
 
 from warploom.program.build import build
-from warploom.program.regions import Region, RegionKind, regions
+from warploom.program.regions import Region, RegionKind, dominated_loops, regions
 from warploom.ptx.parser import parse
 
 HEAD = """
@@ -95,3 +95,27 @@ def test_of_overlapping_loops_the_longest_is_a_region() -> None:
     assert found.kind is RegionKind.KERNEL
     assert found.all_blocks == frozenset(range(4))
     assert len(found.inner) == 1
+
+
+def test_the_header_of_a_loop_is_where_it_is_entered() -> None:
+    """Block 0 jumps to 2, which goes to 3 or at once to 4; from there 1 leads back to 2."""
+    body = """
+    mov.u32 %i, 0; bra middle;
+    again: add.u32 %i, %i, 1;
+    middle: setp.eq.u32 %p, %i, 5; @%p bra last;
+    add.u32 %j, %j, 1;
+    last: setp.lt.u32 %p, %i, 8; @%p bra again;
+    ret;
+    """
+    assert dominated_loops(build(parse(HEAD + body + "\n}\n"), "k")) == {2: {1, 2, 3, 4}}
+
+
+def test_loops_of_two_entries_count_from_where_edges_lead_back_to() -> None:
+    """Block 0 goes to 1 or 2, which go to each other."""
+    body = """
+    setp.eq.u32 %p, %i, 0; @%p bra second;
+    first: add.u32 %i, %i, 1;
+    second: setp.lt.u32 %p, %i, 8; @%p bra first;
+    ret;
+    """
+    assert dominated_loops(build(parse(HEAD + body + "\n}\n"), "k")) == {1: {0, 1, 2}}

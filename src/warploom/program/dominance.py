@@ -1,17 +1,18 @@
-"""Computes immediate post-dominators, the reconvergence points of branches: the nearest block that
-lies on all paths from a block to the exit.
+"""Computes immediate dominators, the nearest block on all paths from the entry to a block, and
+immediate post-dominators, the nearest block on all paths from a block to the exit: the
+reconvergence points of branches.
 
-The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), on
-the reversed graph. It needs no reducible graph. Blocks in an endless loop have no path to the exit;
-each such loop gets an edge to the exit from its last block, so that paths that diverge inside the
-loop still reconverge inside it.
+The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001),
+for post-dominators on the reversed graph. It needs no reducible graph. Blocks in an endless loop
+have no path to the exit; each such loop gets an edge to the exit from its last block, so that paths
+that diverge inside the loop still reconverge inside it.
 
     0 -> 1, 2;  1 -> 3;  2 -> 3;  3 -> exit       post-dominators: 3, 3, 3, exit
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 Graph = Sequence[Sequence[int]]
 """The successors of each node."""
@@ -21,14 +22,20 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
     """Returns the immediate post-dominator of each node; the exit is `len(successors)`. An endless
     loop counts as having an edge to the exit, from its node with the highest number."""
     exit = len(successors)
-    forward = _with_exit_edges(successors)
-    order = _post_order(_reversed(forward), exit)  # the exit comes last
+    immediate = dominators(_reversed(_with_exit_edges(successors)), exit)
+    return tuple(immediate[node] for node in range(exit))
+
+
+def dominators(successors: Graph, root: int = 0) -> Mapping[int, int]:
+    """Returns the immediate dominator of each node to which a path leads from `root`: the
+    nearest other node on all paths to it from there; of `root`, itself."""
+    before = _reversed(successors)
+    order = _post_order(successors, root)  # the root comes last
     rank = {node: i for i, node in enumerate(order)}
-    idom: dict[int, int] = {exit: exit}
+    idom: dict[int, int] = {root: root}
 
     def intersect(a: int, b: int) -> int:
-        """Returns the nearest common ancestor of two nodes in the tree of post-dominators so
-        far."""
+        """Returns the nearest common ancestor of two nodes in the tree of dominators so far."""
         while a != b:
             if rank[a] < rank[b]:
                 a = idom[a]
@@ -40,15 +47,22 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
     while changed:
         changed = False
         for node in reversed(order[:-1]):
-            processed = [target for target in forward[node] if target in idom]
-            # In reverse post-order from the exit, some successor of each node comes before it.
+            processed = [other for other in before[node] if other in idom]
+            # In reverse post-order, some predecessor of each node comes before it.
             nearest = processed[0]
-            for successor in processed[1:]:
-                nearest = intersect(nearest, successor)
+            for predecessor in processed[1:]:
+                nearest = intersect(nearest, predecessor)
             if idom.get(node) != nearest:
                 idom[node] = nearest
                 changed = True
-    return tuple(idom[node] for node in range(exit))
+    return idom
+
+
+def does_dominate(immediate: Mapping[int, int], node: int, other: int) -> bool:
+    """Returns whether a node lies on all paths to another one, which may be itself."""
+    while other != node and immediate[other] != other:
+        other = immediate[other]
+    return other == node
 
 
 def _with_exit_edges(successors: Graph) -> list[list[int]]:

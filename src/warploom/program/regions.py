@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from warploom.isa.spec import Unit
+from warploom.program.dominance import does_dominate, dominators
 from warploom.program.program import Program
 
 
@@ -68,6 +69,38 @@ def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set
             if header <= block.index:
                 inside.setdefault(header, {header}).update(_loop_body(before, header, block.index))
     return inside
+
+
+def dominated_loops(program: Program) -> Mapping[int, set[int]]:
+    """Returns the blocks of natural loops by their headers, which lie on all paths to them; loops
+    with one header are one loop. Unlike for `natural_loops`, the header may be in the middle of a
+    loop's text, where code jumps into it. Edges backwards in irreducible control flow are taken for
+    loops as well."""
+    before, inside = predecessors(program), dict[int, set[int]]()
+    graph = [list(block.successors) for block in program.blocks] + [[]]
+    immediate = dominators(graph)
+    edges = [
+        (block.index, to)
+        for block in program.blocks
+        if block.index in immediate
+        for to in block.successors
+    ]
+    back = {edge for edge in edges if does_dominate(immediate, edge[1], edge[0])}
+    left = [edge for edge in edges if edge not in back]
+    back |= {(at, to) for at, to in _in_cycles(left) if to <= at}
+    for at, header in sorted(back):
+        inside.setdefault(header, {header}).update(_loop_body(before, header, at))
+    return inside
+
+
+def _in_cycles(edges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Returns those of some edges that may be in cycles: none if there is no cycle."""
+    while True:
+        targets = {to for _, to in edges}
+        left = [edge for edge in edges if edge[0] in targets]
+        if len(left) == len(edges):
+            return left
+        edges = left
 
 
 def _loop_body(before: list[list[int]], header: int, last: int) -> set[int]:

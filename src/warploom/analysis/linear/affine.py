@@ -24,8 +24,8 @@ from warploom.analysis.linear.joins import (
     LinearValue,
     Values,
     merged,
-    united_allocations,
 )
+from warploom.analysis.linear.origins import allocations_of_result
 from warploom.analysis.linear.term_forms import evaluate
 from warploom.analysis.linear.trips import BranchComparison, last_count, replaced
 from warploom.core.errors import Dim3
@@ -168,23 +168,23 @@ class LinearAnalysis:
         """Finds how often loops run, and returns whether that was not known of all of them."""
         joins = self.joins
         counts = {
-            header: last
-            for latch, header in joins.latches()
-            if header not in joins.last_counts
-            and (last := self._last_count(latch, header)) is not None
+            (block, header): last
+            for block, header in joins.exits()
+            if (block, header) not in joins.last_counts
+            and (last := self._last_count(block, header)) is not None
         }
         joins.last_counts |= counts
         return bool(counts)
 
-    def _last_count(self, latch: int, header: int) -> Form | None:
-        """Returns how many iterations come before the last one of the loop whose only back edge
-        leads from a block to a header (`trips.last_count`); None if that is not known, or that edge
-        is never taken."""
-        comparison = self._comparisons.get(latch)
-        if comparison is None or latch not in self.ends:
+    def _last_count(self, block: int, header: int) -> Form | None:
+        """Returns how many iterations of the loop with a header come before the one in which a
+        block leaves it (`trips.last_count`); None if that is not known, or no thread gets to the
+        block."""
+        comparison = self._comparisons.get(block)
+        if comparison is None or block not in self.ends:
             return None
-        goes_on_first = self.program.blocks[latch].successors[0] == header
-        count, arguments = self.joins.iterations(header), self._compared[latch]
+        goes_on_first = self.joins.goes_on_first(block, header)
+        count, arguments = self.joins.iterations(header), self._compared[block]
         last = last_count(comparison, arguments, count, goes_on_first=goes_on_first)
         return last if last is not None and self.joins.is_constant_in(last, header) else None
 
@@ -264,8 +264,9 @@ class LinearAnalysis:
         """Returns the value of an instruction's destination number `position`, in a state: a kernel
         parameter for its load, unknown for other memory, the source for `mov` and `cvta`, the
         evaluated term for instructions that compute, unknown for all others. It may point into the
-        allocations that its sources may point into; from memory, a kernel parameter into the one
-        that contains it, any other value into any, or none if narrower than a pointer."""
+        allocations that its sources may point into (`origins`). From memory, a kernel parameter may
+        point into the one that contains it, any other value into any, or none if narrower than a
+        pointer."""
         operation, operands = instruction.operation, instruction.operands
         if operation.kind is OpKind.LOAD:
             return self._loaded(instruction, position)
@@ -275,7 +276,7 @@ class LinearAnalysis:
             return self._unknown_from_memory(instruction)
         sources = tuple(flatten_operands(operands[len(operation.spec.destinations) :]))
         values = [self.value(source, state) for source in sources]
-        allocations = united_allocations(values)
+        allocations = allocations_of_result(instruction, position, values)
         if operation.kind is OpKind.CONVERT_ADDRESS:
             return LinearValue(values[0].form, allocations)
         semantics = operation.spec.semantics

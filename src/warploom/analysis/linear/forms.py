@@ -27,15 +27,15 @@ class IndexVariable:
     `of_block`: all threads of a block have the same value, and blocks have different ones. `at` are
     the basic blocks at whose start the value may change (or ELSEWHERE); a thread's value of a
     variable without any is constant. `counts`: it counts iterations, or how far the path that a
-    thread came by advances it. `part`: what the variable is a quotient or a remainder of, if
-    any."""
+    thread came by advances it. `part`: what the variable is a quotient, a remainder or a union of,
+    if any."""
 
     name: str
     extent: int | None
     of_block: bool = False
     at: frozenset[int] = frozenset()
     counts: bool = False
-    part: DividedPart | None = field(default=None, compare=False)  # the name has it
+    part: DividedPart | BitUnion | None = field(default=None, compare=False)  # the name has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,14 @@ class DividedPart:
     divisor: int
     low: int
     is_quotient: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BitUnion:
+    """The bits of two forms that are never negative: at least the greater of both."""
+
+    left: Form
+    right: Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,7 @@ def _with_remainders(value: Form) -> Form:
     q for x // 32, `4 * x - 128 * q` is `4 * (x % 32)`."""
     for variable, stride in value.strides:
         part = variable.part
-        if part is None or not part.is_quotient:
+        if not isinstance(part, DividedPart) or not part.is_quotient:
             continue
         dividend, n = part.dividend, part.divisor
         strides = dict(value.strides)
@@ -151,7 +159,7 @@ def _divided_off(variable: IndexVariable) -> Form | None:
     """Returns the dividend of a remainder less the divisor's multiple; None if the variable is no
     remainder."""
     part = variable.part
-    if part is None or part.is_quotient:
+    if not isinstance(part, DividedPart) or part.is_quotient:
         return None
     divided = quotient(part.dividend, part.divisor)
     return None if divided is None else part.dividend.plus_as_is(divided, -part.divisor)
@@ -216,3 +224,11 @@ def new_variable(op: str, a: Form, n: int, low: int, high: int) -> Form:
     part = DividedPart(a, n, low, op == "div") if op in ("div", "rem") else None
     variable = IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at, part=part)
     return form(low, {variable: 1})
+
+
+def union(left: Form, right: Form, high: int) -> Form:
+    """Returns a new variable from 0 to `high` that represents the bits of two forms that are never
+    negative. It may change where their variables may."""
+    at = frozenset[int]().union(*(v.at for side in (left, right) for v, _ in side.strides))
+    part = BitUnion(left, right)
+    return form(0, {IndexVariable(f"or({left}, {right})", high + 1, at=at, part=part): 1})

@@ -27,8 +27,9 @@ from warploom.analysis.linear.forms import (
     is_never_negative,
     replaced,
 )
+from warploom.program.dominance import does_dominate, dominators
 from warploom.program.program import Program
-from warploom.program.regions import natural_loops, predecessors
+from warploom.program.regions import dominated_loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +136,12 @@ class Joins:
 
     def __init__(self, program: Program) -> None:
         """Finds the loops of a program; enters none of its blocks. `last_counts` has how many
-        iterations a loop has before its last one, by its header, where that is known."""
+        iterations come before the one in which a loop is left, where that is known, by the block
+        that decides it and the loop's header (`exits`)."""
         self._program = program
-        self.last_counts: dict[int, Form] = {}
-        self._loops = natural_loops(program, predecessors(program))
+        self.last_counts: dict[tuple[int, int], Form] = {}
+        self._loops = dominated_loops(program)
+        self._deciding = list(self._deciding_blocks())
         self.irregular = set[tuple[str, int]]()
         self.irregular_paths = set[tuple[str, int]]()
         self.unknown = set[tuple[str, int]]()
@@ -236,26 +239,41 @@ class Joins:
     def iterations(self, header: int) -> IndexVariable:
         """Returns the variable that counts the iterations of the loop with a header, before the one
         that begins."""
-        last, name = self.last_counts.get(header), f"iteration at {header}"
-        extent = None if last is None else last.high + 1
+        lasts = [last.high for (_, of), last in self.last_counts.items() if of == header]
+        extent = min(lasts) + 1 if lasts else None
+        name = f"iteration at {header}"
         return IndexVariable(name, extent, at=frozenset((header,)), counts=True)
 
-    def latches(self) -> Iterator[tuple[int, int]]:
-        """Yields the edges back to the headers of loops that have only one."""
-        for header, blocks in self._loops.items():
-            back = [b for b in blocks if header in self._program.blocks[b].successors]
-            if header in self.states and len(back) == 1:
-                yield back[0], header
+    def exits(self) -> Iterator[tuple[int, int]]:
+        """Yields the blocks that decide in each iteration of a loop whether it goes on, each with
+        the loop's header."""
+        return ((block, header) for block, header in self._deciding if header in self.states)
+
+    def _deciding_blocks(self) -> Iterator[tuple[int, int]]:
+        """Yields the same of all loops, entered or not: blocks on all paths through a loop from
+        which one edge leaves it."""
+        blocks = self._program.blocks
+        immediate = dominators([*(list(block.successors) for block in blocks), []])
+        for header, inside in self._loops.items():
+            back = [at for at in inside if header in blocks[at].successors]
+            for at in sorted(inside & immediate.keys()):
+                stays = [to in inside for to in blocks[at].successors]
+                if sorted(stays) == [False, True] and all(
+                    does_dominate(immediate, at, latch) for latch in back if latch in immediate
+                ):
+                    yield at, header
+
+    def goes_on_first(self, block: int, header: int) -> bool:
+        """Returns whether the first successor of a block is in the loop with a header."""
+        return self._program.blocks[block].successors[0] in self._loops[header]
 
     def leaves(self, edge: tuple[int, int]) -> dict[IndexVariable, Form]:
         """Returns the counts of iterations that are known after an edge which leaves loops at their
         end."""
         return {
-            self.iterations(header): self.last_counts[header]
-            for latch, header in self.latches()
-            if header in self.last_counts
-            and latch == edge[0]
-            and edge[1] not in self._loops[header]
+            self.iterations(header): last
+            for (block, header), last in self.last_counts.items()
+            if block == edge[0] and edge[1] not in self._loops[header]
         }
 
     def is_constant_in(self, value: Form, header: int) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warploom.analysis.linear.affine import argument_values
-from warploom.analysis.linear.forms import ELSEWHERE, Form, form
+from warploom.analysis.linear.forms import ELSEWHERE, BitUnion, Form, form, replaced
 from warploom.analysis.linear.term_forms import evaluate
 from warploom.core.types import PRED, ScalarType
 from warploom.isa.instruction import Guard, Instruction, Operand, Register, flatten_operands
@@ -175,9 +175,20 @@ def _facts_to_block_end(forms: Iterable[Form]) -> Facts:
     the end of a block; constant ones are left out."""
     return frozenset(
         fact
-        for fact in forms
+        for whole in forms
+        for fact in _of_unions(whole)
         if fact.strides and all(ELSEWHERE not in variable.at for variable, _ in fact.strides)
     )
+
+
+def _of_unions(fact: Form) -> Iterator[Form]:
+    """Yields a fact, and those that follow because a union of bits is at least each of its parts:
+    where `%tid.x | %tid.y` is 0, each of the two is at most 0."""
+    yield fact
+    for variable, stride in fact.strides:
+        if isinstance(variable.part, BitUnion) and stride < 0:
+            for side in (variable.part.left, variable.part.right):
+                yield from _of_unions(replaced(fact, {variable: side}))
 
 
 def _minimum(difference: Form) -> int | None:

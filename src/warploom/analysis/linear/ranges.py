@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from warploom.analysis.linear.forms import Form, IndexVariable, expansions, form
+from warploom.analysis.linear.forms import DividedPart, Form, IndexVariable, expansions, form
 from warploom.analysis.linear.predicates import Facts
 
 ROUNDS = 3
@@ -125,7 +125,7 @@ def _of_quotients(facts: Facts, variables: Iterable[IndexVariable]) -> Facts:
     definitions = set[Form]()
     for variable in variables:
         part = variable.part
-        if part is not None and part.is_quotient:
+        if isinstance(part, DividedPart) and part.is_quotient:
             n = part.divisor
             dividend = part.dividend.plus_as_is(form(n * part.low, {variable: n}), -1)
             for rest in expansions(dividend):

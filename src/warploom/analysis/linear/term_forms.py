@@ -18,6 +18,7 @@ from warploom.analysis.linear.forms import (
     new_variable,
     quotient,
     remainder,
+    union,
 )
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
@@ -114,8 +115,8 @@ def _is_sign(term: Term, value: Form, distance: Form) -> bool:
 
 def _binary(op: str, a: Form, b: Form, bits: int) -> Form | None:
     """Returns the form of `a op b` in a type of `bits` bits: sums, products and shifts to the left
-    by a constant, `or` of forms without a common bit, bit parts by a constant; of comparisons,
-    minima and maxima only where one result holds for all values. None for all others."""
+    by a constant, `or`, bit parts by a constant; of comparisons, minima and maxima only where one
+    result holds for all values. None for all others."""
     match op:
         case "add":
             return a.plus(b)
@@ -128,19 +129,21 @@ def _binary(op: str, a: Form, b: Form, bits: int) -> Form | None:
         case "shl" if b.is_constant:
             return a.times(1 << b.constant)
         case "or":
-            return _disjoint_or(a, b)
+            return _or(a, b)
         case "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "min" | "max":
             return _constant_comparison(op, a, b)
         case _:
             return _bit_part(op, a, b, bits)
 
 
-def _disjoint_or(left: Form, right: Form) -> Form | None:
-    """Returns the form of `left | right`: the sum, if no bit can be set in both; else None, also
-    for unbounded forms or those that may be negative."""
+def _or(left: Form, right: Form) -> Form | None:
+    """Returns the form of `left | right`: the sum, if no bit can be set in both, else a variable;
+    None for unbounded forms or those that may be negative."""
     if not (left.is_bounded and right.is_bounded) or min(left.low, right.low) < 0:
         return None
-    return left.plus(right) if _bits_of(left) & _bits_of(right) == 0 else None
+    if _bits_of(left) & _bits_of(right) == 0:
+        return left.plus(right)
+    return union(left, right, (1 << max(left.high, right.high).bit_length()) - 1)
 
 
 def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:

@@ -3,9 +3,9 @@
     r = 3
     loop: ...; r = r - 1; if (r != 0) goto loop      3 iterations, the last one has 2 before it
 
-Handled is a loop with one back edge, whose branch compares forms that differ by a constant and a
-multiple of the count of iterations; or is taken until they are equal, where the count changes their
-difference by 1, and what else it consists of is constant while the loop runs."""
+Handled is a branch on all paths through a loop, which compares forms that differ by a constant and
+a multiple of the count of iterations; or is taken until they are equal, where the count changes
+their difference by 1, and what else it consists of is constant while the loop runs."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ def last_count(
     *,
     goes_on_first: bool,
 ) -> Form | None:
-    """Returns how many iterations a loop has before its last one, if its last branch, which has
-    this comparison, decides that; else None. `arguments` are the forms of the comparison's sources,
-    `count` is the variable in them that counts the iterations before. `goes_on_first`: the first
-    successor of the block is the loop's header."""
+    """Returns how many iterations a loop has before the one in which the branch that has this
+    comparison leaves it, if it decides that; else None. `arguments` are the forms of the
+    comparison's sources, `count` is the variable in them that counts the iterations before.
+    `goes_on_first`: the first successor of the block is in the loop."""
     left, right = (evaluate(argument, arguments) for argument in comparison.term.args)
     if left is None or right is None:
         return None
