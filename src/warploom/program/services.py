@@ -12,7 +12,9 @@ from warploom.isa.instruction import Instruction, Symbol, Vector
 from warploom.isa.kinds import OpKind
 from warploom.ptx.module import Function, Module
 
-SERVICES = {"vprintf": 2, "__assertfail": 5, "malloc": 1, "free": 1}
+ASSERT = "__assertfail"
+
+SERVICES = {"vprintf": 2, ASSERT: 5, "malloc": 1, "free": 1}
 """Maps each function that the machines provide to its number of arguments."""
 
 
@@ -27,6 +29,12 @@ def service_function(module: Module, call: Instruction) -> Function | None:
     if declaration is None or declaration.body is not None:
         return None
     return declaration if len(declaration.parameters) == SERVICES[target.name] else None
+
+
+def is_assert(instruction: Instruction) -> bool:
+    """Returns whether an instruction calls the function that a failed assertion calls: one that
+    ends the kernel as a fault does, and has no other effect."""
+    return service_of(instruction) == ASSERT
 
 
 def service_of(instruction: Instruction) -> str | None:

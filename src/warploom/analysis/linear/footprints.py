@@ -40,6 +40,7 @@ from warploom.isa.instruction import Instruction, Operand, Special, flatten_oper
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
+from warploom.program.services import is_assert
 from warploom.program.tracking import Tracking
 from warploom.program.uses import reads
 
@@ -79,7 +80,9 @@ def block_conflicts(program: Program, launch: LaunchInputs) -> BlockConflicts:
     dependences = {
         index: reason
         for index, instruction in enumerate(program.instructions)
-        if index not in commuting and (reason := order_dependence(instruction))
+        if index not in commuting
+        and not is_assert(instruction)
+        and (reason := order_dependence(instruction))
     }
     late = frozenset(
         index
@@ -216,7 +219,7 @@ def order_dependence(instruction: Instruction) -> str:
     lane (BY_LANE; matrices, textures, surfaces), in memory that blocks share. Empty if it does
     not."""
     if instruction.operation.kind is OpKind.CALL:
-        return "the kernel calls printf, malloc or assert"
+        return "the kernel calls printf or malloc"
     special_names = [
         o.name for o in flatten_operands(instruction.operands) if isinstance(o, Special)
     ]

@@ -18,7 +18,12 @@ from warploom.machine.compiled.running import Progress, run_whole
 from warploom.machine.compiled.sharing import CONTENDED, TOO_SHORT, SharedLaunch
 from warploom.machine.compiled.speculation import Speculation, failure_of
 from warploom.machine.compiled.work import Words, WorkerLaunch
-from warploom.machine.compiled.workers import CALLS_HOST, BlockDependences, updates_memory
+from warploom.machine.compiled.workers import (
+    CALLS_HOST,
+    BlockDependences,
+    calls_host_in_order,
+    updates_memory,
+)
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import Tally
@@ -71,7 +76,7 @@ class DistributedLaunch:
                     return counted
         work = self._prepare(blocks)
         is_undecided = shared is None or shared.is_undecided
-        if may_share and is_undecided and not work.launch_template.calls_host:
+        if may_share and is_undecided and not calls_host_in_order(self.program):
             shared, status = self._run_until_shared(work, shared, progress)
             if shared is not None and work.withheld and status == Status.ENDED:
                 return self._run_left(work, shared, progress)
@@ -175,8 +180,8 @@ class DistributedLaunch:
     def _run_side_by_side(self, progress: Progress | None) -> Callable[[], Tally]:
         """Runs the launch on all workers, whether or not blocks conflict; on one where it has to
         be in order for another reason (`BlockDependences.order_reason`), or calls the host."""
-        code = self.template.current()
-        reason = CALLS_HOST if code.calls_host else self._dependences.order_reason()
+        code, calls_in_order = self.template.current(), calls_host_in_order(self.program)
+        reason = CALLS_HOST if calls_in_order else self._dependences.order_reason()
         most = 1 if reason else self._most_workers()
         runner = PartRunner(self._prepare, self.launch, most)
         parts = runner.work_off(runner.start(range(self.launch.blocks), 0.0), progress)

@@ -26,9 +26,10 @@ from warploom.machine.polling import may_wait_for_memory
 from warploom.machine.tally import COLUMNS, Tally
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
+from warploom.program.services import is_assert, service_of
 from warploom.program.tracking import Tracking
 
-CALLS_HOST = "the kernel calls printf, malloc or assert"
+CALLS_HOST = "the kernel calls printf or malloc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ class BlockDependences:
         arguments = self.program, self.launch, self.memory
         if self.order_reason() or not cached_proof(*arguments, are_threads_independent):
             return Interleaving.UNKNOWN
-        if self.serial_reason() or self._conflicts().late_updates:
+        has_order = self._conflicts().late_updates or calls_host(self.program)
+        if has_order or self.serial_reason():
             return Interleaving.WITHIN_BLOCKS
         return Interleaving.ACROSS_BLOCKS
 
@@ -110,6 +112,22 @@ class BlockDependences:
     def _expected_seconds(self, analysis: Callable[[Program, LaunchInputs], object]) -> float:
         """Returns the expected time of an analysis."""
         return expected_seconds(self.program, self.launch, self.memory, analysis)
+
+
+def calls_host(program: Program) -> bool:
+    """Returns whether a program calls functions of the host (`program.services`)."""
+    return any(service_of(instruction) for instruction in program.instructions)
+
+
+def calls_host_in_order(program: Program) -> bool:
+    """Returns whether a program calls functions of the host that have to be called in the order of
+    blocks: all but failed assertions. The program caches it."""
+    if calls_host_in_order not in program.cache:
+        program.cache[calls_host_in_order] = any(
+            service_of(instruction) and not is_assert(instruction)
+            for instruction in program.instructions
+        )
+    return bool(program.cache[calls_host_in_order])
 
 
 def updates_memory(program: Program) -> bool:
