@@ -4,45 +4,37 @@ from __future__ import annotations
 
 import pytest
 
+from warploom.machinecode.cubin import KernelCode
 from warploom.machinecode.listing import read_listing
 from warploom.machinecode.operands import ListingError
 
-CODE = """
+LISTING = """
 \t.target\tsm_75
 //--------------------- .text.other                 --------------------------
-        /*0000*/                   EXIT ;                      /* 0x000000000000794d */
-                                                               /* 0x000fea0003800000 */
+        /*0000*/                   EXIT ;
 //--------------------- .text.k                     --------------------------
 \t.section\t.text.k,"ax",@progbits
-k:
-.text.k:
-\t//## File ".nv_debug_ptx_txt", line 9
-        /*0000*/                   LDG.E.64.SYS R2, [R10+0x8] ;  /* 0x0000080a0a027381 */
-                                                               /* 0x000ea200001eeb00 */
-        /*0010*/              @!P0 CALL.REL.NOINC `($helper) ;   /* 0x0000001000000943 */
-                                                               /* 0x000fea0003c00000 */
-.L_x_1:
-        /*0020*/                   BRX R4 -0x30                (*"BRANCH_TARGETS .L_x_1,.L_x_2"*) ;
-.L_x_2:
-        /*0030*/                   EXIT ;
-        .type           $helper,@function
-$helper:
-        /*0040*/                   RET.REL.NODEC R2 `(k) ;
-//--------------------- SYMBOLS ---------------------
-"""
-
-RANGES = """
-//--------------------- .text.k                     --------------------------
                                            // +-------------------+--------+
                                            // |        GPR        | PRED   |
                                            // |                   |        |
                                            // |                 1 |        |
                                            // |  #  0   2345    0 | # 0    |
                                            // +-------------------+--------+
+k: // |                   |        |
+.text.k: // |                   |        |
         /*0000*/                   LDG.E.64.SYS R2, [R10+0x8] ; // |  4      ^^:     v |        |
         /*0010*/              @!P0 CALL.REL.NOINC `($helper) ; // |  3      :::       | 1 v    |
-        /*0020*/                   BRX R4 -0x30 (*"..."*) ; // |  3      ::x       |        |
+.L_x_1: // |                   |        |
+        /*0020*/       BRX R4 -0x30 (*"BRANCH_TARGETS .L_x_1,.L_x_2"*) ; // |  3      ::x   |        |
+.L_x_2: // |                   |        |
+        /*0030*/                   EXIT ; // |                   |        |
+        .type           $helper,@function // |                   |        |
+$helper: // |                   |        |
+        /*0040*/                   RET.REL.NODEC R2 `(k) ; // |                   |        |
+//--------------------- SYMBOLS ---------------------
 """
+
+CODE = KernelCode([0x000EA200001EEB00 << 64 | 0x0000080A0A027381, *[0] * 4], [9, 9, 9, 9, None])
 
 
 def lined_up(text: str) -> str:
@@ -52,7 +44,7 @@ def lined_up(text: str) -> str:
 
 
 def test_instructions_lines_targets_and_registers() -> None:
-    found = read_listing("k", CODE, lined_up(RANGES))
+    found = read_listing("k", lined_up(LISTING), CODE)
     load, call, branch, end, back = found.instructions
     assert (load.name, load.modifiers, load.line) == ("LDG", ("E", "64", "SYS"), 9)
     assert (load.reads, load.writes) == (("R10",), ("R2", "R3"))
@@ -68,11 +60,6 @@ def test_instructions_lines_targets_and_registers() -> None:
 ZEROS = """
 //--------------------- .text.k                     --------------------------
 .text.k:
-        /*0000*/                   LDGSTS.E [R4], desc[UR4][R2.64], P0 ;
-        /*0010*/              @!PT LDS RZ, [RZ] ;
-"""
-ZERO_RANGES = """
-//--------------------- .text.k                     --------------------------
                                            // +-------+------+------+
                                            // |  GPR  | PRED | UGPR |
                                            // |       |      |      |
@@ -86,7 +73,9 @@ ZERO_RANGES = """
 def test_a_copy_reads_the_predicate_by_which_it_copies_zeros() -> None:
     """nvdisasm marks it as written, too; no later instruction can read it from the copy, which
     would have to wait for memory."""
-    copy, padding = read_listing("k", ZEROS, lined_up(ZERO_RANGES)).instructions
+    copy, padding = read_listing(
+        "k", lined_up(ZEROS), KernelCode([0, 0], [None, None])
+    ).instructions
     assert copy.reads == ("R2", "R3", "R4", "P0", "UR4", "UR5")
     assert copy.writes == ()
     assert padding.is_off
@@ -95,4 +84,9 @@ def test_a_copy_reads_the_predicate_by_which_it_copies_zeros() -> None:
 
 def test_a_kernel_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ListingError, match="no machine code for missing"):
-        read_listing("missing", CODE, RANGES)
+        read_listing("missing", LISTING, CODE)
+
+
+def test_a_listing_of_other_code_is_an_error() -> None:
+    with pytest.raises(ListingError, match="more than the cubin has"):
+        read_listing("k", lined_up(LISTING), KernelCode([0] * 4, [None] * 4))

@@ -1,6 +1,6 @@
 """The control information of a machine instruction of compute capability 7.0 and later.
 
-Bits of the 128 that nvdisasm prints with `--print-instruction-encoding`: stall count 105 to 108,
+Bits of the 128 of its encoding: stall count 105 to 108,
 yield 109, write barrier 110 to 112, read barrier 113 to 115, barriers waited for 116 to 121, reuse
 122 to 125. Sources: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
 Microbenchmarking", 2018, section 2.1 (arXiv 1804.06826); Huerta et al., "Dissecting and Modeling

@@ -1,6 +1,5 @@
-"""Reads what nvdisasm prints of a kernel: instructions with their encoding and lines of PTX
-(`--print-code --print-line-info-ptx --print-instruction-encoding`), and life ranges of registers
-(`--print-code --print-life-ranges --life-range-mode narrow`).
+"""Reads what nvdisasm prints of a kernel: instructions, and life ranges of registers (`--print-code
+--print-life-ranges --life-range-mode narrow`).
 
 Source: CUDA Binary Utilities, "nvdisasm".
 """
@@ -14,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from warploom.machinecode.control import Control, control_of
+from warploom.machinecode.cubin import INSTRUCTION_BYTES, KernelCode
 from warploom.machinecode.operands import ListingError, Operand, read_operands
 
 
@@ -68,29 +68,27 @@ class Listing:
 
 
 _SECTION = re.compile(r"^//-+ \.text\.(\S+) +-+")
-_LINE = re.compile(r'^\s*//## File "\.nv_debug_ptx_txt[^"]*", line (\d+)')
 _LABEL = re.compile(r"^([.$\w@]+):")
 _FUNCTION = re.compile(r"^\s*\.type\s+(\S+),@function")
-_CODE = re.compile(
-    r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P[\dT]+)\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;"
-    r"(?:\s*/\* 0x([0-9a-f]+) \*/)?"
-)
+_CODE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P[\dT]+)\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;")
 _OFFSET = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/")
-_HIGH = re.compile(r"^\s*/\* 0x([0-9a-f]+) \*/")
 _TARGET = re.compile(r"`\(([^)\s]+)\)")
 _TARGETS = re.compile(r"BRANCH_TARGETS ([^\"*]+)")
 
 
-def read_listing(kernel: str, code: str, ranges: str) -> Listing:
-    """Returns the machine code of a kernel from both listings; ListingError where they have what is
-    not known, or do not belong together."""
-    labels, functions, rows = _read_code(kernel, code)
+def read_listing(kernel: str, listing: str, code: KernelCode) -> Listing:
+    """Returns the machine code of a kernel from a listing and its cubin; ListingError where they
+    have what is not known, or do not belong together."""
+    labels, functions, rows = _read_code(kernel, listing)
     if not rows:
         raise ListingError(f"nvdisasm printed no machine code for {kernel}")
-    registers = dict(_read_ranges(kernel, ranges))
-    known = {offset for offset, *_ in rows}
+    if rows[-1].offset >= INSTRUCTION_BYTES * len(code.encodings):
+        raise ListingError(f"nvdisasm printed more than the cubin has of {kernel}")
+    registers = dict(_read_ranges(kernel, listing))
+    known = {row.offset for row in rows}
     made: list[MachineInstruction] = []
-    for offset, guard, opcode, operands, line, encoding in rows:
+    for offset, guard, opcode, operands in rows:
+        number = offset // INSTRUCTION_BYTES
         text, _, note = operands.partition("(*")
         target_list = _TARGETS.search(note)
         names = target_list[1].split(",") if target_list else _TARGET.findall(text)
@@ -105,8 +103,8 @@ def read_listing(kernel: str, code: str, ranges: str) -> Listing:
                 opcode,
                 read_operands(text),
                 tuple(target for target in targets if target in known),
-                line,
-                control_of(encoding),
+                code.lines[number],
+                control_of(code.encodings[number]),
                 reads,
                 writes,
             )
@@ -121,8 +119,6 @@ class _Row(NamedTuple):
     guard: str
     opcode: str
     operands: str
-    line: int | None
-    encoding: int
 
 
 def _read_code(kernel: str, text: str) -> tuple[dict[str, int], dict[str, int], list[_Row]]:
@@ -132,23 +128,16 @@ def _read_code(kernel: str, text: str) -> tuple[dict[str, int], dict[str, int], 
     functions: dict[str, int] = {}
     rows: list[_Row] = []
     waiting: list[str] = []
-    line: int | None = None
     for written in _section(kernel, text):
         if found := _CODE.match(written):
             offset = int(found[1], 16)
             labels.update((label, offset) for label in waiting)
             waiting.clear()
-            low = int(found[5] or "0", 16)
-            rows.append(_Row(offset, found[2] or "", found[3], found[4], line, low))
-        elif (found := _HIGH.match(written)) and rows:
-            rows[-1] = rows[-1]._replace(encoding=rows[-1].encoding | int(found[1], 16) << 64)
-        elif found := _LINE.match(written):
-            line = int(found[1])
+            rows.append(_Row(offset, found[2] or "", found[3], found[4]))
         elif found := _LABEL.match(written):
             waiting.append(found[1])
         elif found := _FUNCTION.match(written):
             functions[found[1]] = -1
-            line = None
     return labels, {name: labels.get(name, 0) for name in functions}, rows
 
 

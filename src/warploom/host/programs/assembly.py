@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warploom.core.temporary import temporary_folder
 from warploom.host.programs.ptxas import (
@@ -38,9 +37,8 @@ if TYPE_CHECKING:
 FIRST = (7, 5)
 """The first compute capability that the tools of CUDA 13 know."""
 
-NO_RANGES = ("--print-code", "--print-line-info-ptx", "--print-instruction-encoding")
-RANGES = ("--print-code", "--print-life-ranges", "--life-range-mode", "narrow")
-"""The two listings of a kernel: nvdisasm prints no lines where it prints life ranges."""
+LISTING = ("--print-code", "--print-life-ranges", "--life-range-mode", "narrow")
+"""nvdisasm's options. It prints no lines beside life ranges (`machinecode.cubin`)."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +69,20 @@ def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assemb
         return NoAssembly(f"{missing} not installed: {INSTALL}")
     # Most processes read no machine code; importing what does takes a tenth of a short command.
     from warploom.machinecode.counted import Matching
+    from warploom.machinecode.cubin import KernelCode
     from warploom.machinecode.lines import own_lines
     from warploom.machinecode.listing import read_listing
     from warploom.machinecode.operands import ListingError
 
     text, owners = own_lines(program.module)
     architecture = architecture_of(text, compute_capability)
-    tools = (*identity(ptxas), *OPTIONS, *identity(nvdisasm), *NO_RANGES, *RANGES)
+    tools = (*identity(ptxas), *OPTIONS, *identity(nvdisasm), *LISTING)
     parts = (*tools, architecture, program.name, text)
     try:
         printed = _printed(parts, ptxas, nvdisasm, alone=len(program.module.entries) == 1)
         assembled = dict(read_messages(printed["messages"]))[program.name]
-        listing = read_listing(program.name, printed["code"], printed["ranges"])
+        code = KernelCode(printed["encodings"], printed["lines"])
+        listing = read_listing(program.name, printed["listing"], code)
         matching = Matching.of(program, listing, owners)
     except (_ToolError, ListingError) as error:
         return NoAssembly(str(error))
@@ -93,9 +93,11 @@ class _ToolError(Exception):
     """A tool did not do what it was asked for."""
 
 
-def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str, *, alone: bool) -> dict[str, str]:
-    """Returns what the tools print of a kernel, from the user's cache where it is there; `alone`:
-    it is the only one of its text."""
+def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str, *, alone: bool) -> dict[str, Any]:
+    """Returns what the tools print of a kernel, and what its cubin has, from the user's cache where
+    it is there; `alone`: it is the only one of its text."""
+    from warploom.machinecode.cubin import code_of
+
     key = disk_cache.key_of(parts, ())
     found = disk_cache.find("machinecode", key)
     if found is not None:
@@ -109,10 +111,14 @@ def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str, *, alone: bool) 
     with temporary_folder() as folder:
         binary = folder / "kernel.cubin"
         binary.write_bytes(ended.binary)
-        listings = [[nvdisasm, *kind, str(binary)] for kind in (NO_RANGES, RANGES)]
-        with ThreadPoolExecutor(len(listings)) as pool:
-            code, ranges = (made.stdout for made in pool.map(_run, listings))
-    printed = {"messages": ended.messages, "code": code, "ranges": ranges}
+        listing = _run([nvdisasm, *LISTING, str(binary)]).stdout
+    code = code_of(ended.binary, kernel)
+    printed = {
+        "messages": ended.messages,
+        "listing": listing,
+        "encodings": code.encodings,
+        "lines": code.lines,
+    }
     disk_cache.store("machinecode", key, json.dumps(printed).encode())
     return printed
 
