@@ -25,7 +25,7 @@ k: // |                   |        |
         /*0000*/                   LDG.E.64.SYS R2, [R10+0x8] ; // |  4      ^^:     v |        |
         /*0010*/              @!P0 CALL.REL.NOINC `($helper) ; // |  3      :::       | 1 v    |
 .L_x_1: // |                   |        |
-        /*0020*/       BRX R4 -0x30 (*"BRANCH_TARGETS .L_x_1,.L_x_2"*) ; // |  3      ::x   |        |
+        /*0020*/     BRX R4 -0x30 (*"BRANCH_TARGETS .L_x_1,.L_x_2"*) ; // |  3      ::x   |        |
 .L_x_2: // |                   |        |
         /*0030*/                   EXIT ; // |                   |        |
         .type           $helper,@function // |                   |        |
