@@ -40,7 +40,7 @@ from warploom.isa.instruction import Instruction, Operand, Special, flatten_oper
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
-from warploom.program.services import is_assert
+from warploom.program.services import is_assert, service_of
 from warploom.program.tracking import Tracking
 from warploom.program.uses import reads
 
@@ -214,11 +214,12 @@ def _commuting(program: Program, unread: Set[int]) -> dict[int, str]:
 
 
 def order_dependence(instruction: Instruction) -> str:
-    """Returns why an instruction depends on other blocks, whatever its addresses: a call, a special
-    register of clocks or the grid's number, a tensor map; an atomic, or an access that is not by
-    lane (BY_LANE; matrices, textures, surfaces), in memory that blocks share. Empty if it does
-    not."""
-    if instruction.operation.kind is OpKind.CALL:
+    """Returns why an instruction depends on other blocks, whatever its addresses: a call of a
+    function of the host, a special register of clocks or the grid's number, a tensor map; an
+    atomic, or an access that is not by lane (BY_LANE; matrices, textures, surfaces), in memory that
+    blocks share. Empty if it does not."""
+    # The call of any other function does nothing: its body follows.
+    if service_of(instruction) is not None:
         return "the kernel calls printf or malloc"
     special_names = [
         o.name for o in flatten_operands(instruction.operands) if isinstance(o, Special)
