@@ -120,11 +120,10 @@ __global__ void one_thread(int *y) { if (threadIdx.x == 0 && blockIdx.x == 0) *y
 __global__ void one_column(int *y) { if (threadIdx.x == 0 || blockIdx.x == 0) *y = 1; }
 __global__ void indexed(float *y, const float *x, const long long *i) { y[I] = x[i[I]]; }
 __global__ void indexed_bytes(char *y, const char *x, const long long *i) { y[I] = x[i[I]]; }
-__device__ __noinline__ float scaled(const float *x, int i, float by) { return x[i] * by; }
+__device__ __noinline__ float scaled(float x, float by) { return x * by; }
 __device__ __noinline__ void put(int *y, int i) { y[i] = i; }
-__global__ void calling(float *y, const float *x) { y[I] = scaled(x, I, 2) + scaled(x, I, 3); }
-__global__ void putting(int *y) { put(y, I); put(y, I + 1 - 1); }
-__global__ void putting_twice(int *y) { put(y, I); put(y, threadIdx.x); }
+__global__ void calling(float *y, const float *x) { y[I] = scaled(x[I], 2) + scaled(x[I], 3); }
+__global__ void putting(int *y) { put(y, threadIdx.x); }
 __global__ void last(int *y) { atomicExch(y, I); }
 __global__ void rounded_apart(float *y) { atomicAdd(y, y[1 + I]); }
 __global__ void rounded_beside(float *y) { atomicAdd(y, y[I]); }
@@ -229,10 +228,10 @@ def test_one_thread_of_all_conflicts_with_none(gpu: wl.Device) -> None:
 
 
 def test_functions_that_kernels_call_are_followed(gpu: wl.Device) -> None:
+    """But addresses that are passed to them are unknown."""
     module = gpu.compile(KERNELS)
     assert reason(gpu, module, "calling", 4, 32, floats(), floats()) == ""
-    assert reason(gpu, module, "putting", 4, 32, floats()) == ""
-    assert "the same addresses" in reason(gpu, module, "putting_twice", 4, 32, floats())
+    assert "cannot be analyzed" in reason(gpu, module, "putting", 4, 32, floats())
 
 
 def test_a_multiple_of_a_number_from_memory_is_no_pointer(gpu: wl.Device) -> None:
