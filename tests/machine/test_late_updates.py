@@ -123,7 +123,7 @@ def test_parts_end_in_any_order() -> None:
     def append(log: PartLog, number: int) -> None:
         """Appends an entry."""
         at = int(log.head.count) * LoggedUpdate.WORDS
-        function = ctypes.cast(apply, ctypes.c_void_p).value
+        function = ctypes.cast(apply, ctypes.c_void_p).value or 0
         log.entries[at : at + LoggedUpdate.WORDS] = function, 0, number
         log.head.count += 1
 

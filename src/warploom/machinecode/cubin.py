@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from warploom.core.lazy import cached_property
 from warploom.machinecode.operands import ListingError
 
 INSTRUCTION_BYTES = 16
@@ -94,7 +93,7 @@ class _Elf:
     """The sections of an ELF file, by number; `numbers` are those of names."""
 
     def __init__(self, file: bytes) -> None:
-        """Reads the table of sections."""
+        """Reads the tables of sections and of symbols."""
         self._file = file
         start, count, names = _HEADER.unpack_from(file)
         table = file[start : start + count * _SECTION.size]
@@ -104,6 +103,10 @@ class _Elf:
             texts[at : texts.index(b"\0", at)].decode(): number
             for number, (at, *_) in enumerate(self._sections)
         }
+        symbols = self.data(self.numbers[".symtab"])
+        self._symbols: Sequence[_Symbol] = [
+            _Symbol(*words) for words in _SYMBOL.iter_unpack(symbols)
+        ]
 
     def data(self, section: int) -> bytes:
         """Returns the contents of a section."""
@@ -126,12 +129,6 @@ class _Elf:
         for symbol in self._symbols:
             if symbol.kind & 15 == FUNCTION:
                 yield symbol.section, symbol.value
-
-    @cached_property
-    def _symbols(self) -> list[_Symbol]:
-        """Returns the symbols, in the order of their table."""
-        table = self.data(self.numbers[".symtab"])
-        return [_Symbol(*words) for words in _SYMBOL.iter_unpack(table)]
 
 
 def _rows(elf: _Elf) -> Iterator[_Row]:

@@ -18,7 +18,7 @@ from warploom.llvm.lanes import I64, Lanes, Value, vector
 
 
 class AccessCall:
-    """Holds the arguments of an access function, and the access type that it performs.
+    """Holds the arguments of an access function, its name, and the access type that it performs.
 
     `bits` are the active lanes, an i32; under an order policy, a store clears the lanes whose
     values do not survive. `addresses` are 64-bit lanes, or the 8-bit word numbers of
@@ -43,7 +43,8 @@ class AccessCall:
         as attributes. `rules` count the access; `shuffles`: an order policy may choose among lanes;
         `concurrent`: other workers may access the same memory, so that atomics are those of the
         host; `addresses` is the type of that argument."""
-        self.access_type, self.rules, self.shuffles = access_type, rules, shuffles
+        self.name, self.access_type = name, access_type
+        self.rules, self.shuffles = rules, shuffles
         self.concurrent = concurrent
         self.plan = general(access_type)
         self.function = ir.Function(module, access_signature(addresses), name)

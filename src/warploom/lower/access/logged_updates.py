@@ -11,7 +11,7 @@ that loads each element, combines it with the operand, and stores it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from llvmlite import ir
@@ -40,7 +40,7 @@ class LoggedUpdates:
         self._log, self._combine = log, combine
 
     @contextmanager
-    def space_for(self, elements: Value) -> Iterator[None]:
+    def space_for(self, elements: Value) -> Generator[None, None, None]:
         """Emits the code of its body, which appends some elements (an i64), where the log has space
         for them. Otherwise notes that it has overflown. A log that is filled as far as `pausing`
         first has the launch return to the host before its next turn, so that there is space."""
@@ -78,7 +78,7 @@ class LoggedUpdates:
     def _apply(self) -> ir.Function:
         """Returns the function of the module that performs logged updates of this access function
         (`abi.update_log`); emits it at the first call."""
-        module, name = self._access.function.module, f"{self._access.function.name}.apply"
+        module, name = self._lanes.module, f"{self._access.name}.apply"
         if name in module.globals:
             return module.globals[name]
         function = ir.Function(module, APPLY_TYPE, name)
