@@ -120,7 +120,7 @@ class _Elf:
         for prefix, layout in _RELOCATIONS.items():
             number = self.numbers.get(f"{prefix}{section}")
             for at, index, *addend in layout.iter_unpack(self.data(number)) if number else ():
-                symbol = self._symbols[index]
+                symbol: _Symbol = self._symbols[index]
                 targets[at] = symbol.section, symbol.value + sum(addend)
         return targets
 
