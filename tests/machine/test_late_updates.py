@@ -4,6 +4,9 @@ these: sums are those of a loop over all threads."""
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -37,6 +40,12 @@ extern "C" __global__ void by_turns(const float *x, float *sums, double *wide, i
 extern "C" __global__ void last(int *places, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) atomicExch(&places[i % 7], i);
+}
+extern "C" __global__ void endless(float *sum, int *never, int n) {
+    if (blockIdx.x == 0)
+        for (unsigned i = 1; i != 0; i = i * 5 + 2 + (n == 7))
+            if (i == 3) *never = 1;
+    for (int k = 0; k < n; k++) atomicAdd(sum, 0.5f * k);
 }
 extern "C" __global__ void faulting(float *sum, float *y, int bad) {
     atomicAdd(sum, 0.1f);
@@ -105,6 +114,21 @@ def test_a_fault_leaves_the_sums_of_the_blocks_before_it(workers: int) -> None:
         gpu.compile(SOURCE)["faulting"][100, 32](total, y, 60)
     expected = sums_in_order(np.full(61 * 32, 0.1, np.float32), np.zeros(61 * 32, int), 1)
     assert total.copy_to_host() == expected
+
+
+def test_an_interrupt_ends_a_part_that_waits_for_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Block 0 runs without end, so that the part with the others, whose log is full, waits."""
+    monkeypatch.setattr(late_updates, "PAUSING", 10)
+    monkeypatch.setattr(late_updates, "_free", [])
+    gpu = wl.Device(workers=2)
+    module, total = gpu.compile(SOURCE), gpu.zeros(1, np.float32)
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        module["endless"][100, 32](total, gpu.zeros(1, np.int32), 1 << 30)
+    timer.join()
 
 
 def test_parts_end_in_any_order() -> None:

@@ -21,6 +21,7 @@ import numpy as np
 
 from warploom.abi.update_log import LoggedUpdate, UpdateLog
 from warploom.core.errors import LaunchError
+from warploom.core.interrupts import let_interrupts_through
 from warploom.isa.instruction import Instruction, flatten_operands
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.program.program import Program
@@ -118,6 +119,7 @@ class LateUpdates:
         while self.turn != part.start:
             if not log.is_full or is_stopped():
                 return False
+            let_interrupts_through()
             time.sleep(WAIT_SECONDS)
         log.perform()
         _give_back(log)

@@ -119,8 +119,9 @@ class _Elf:
         targets: dict[int, tuple[int, int]] = {}
         for prefix, layout in _RELOCATIONS.items():
             number = self.numbers.get(f"{prefix}{section}")
-            for at, index, *addend in layout.iter_unpack(self.data(number)) if number else ():
-                symbol: _Symbol = self._symbols[index]
+            relocations = b"" if number is None else self.data(number)
+            for at, index, *addend in layout.iter_unpack(relocations):
+                symbol = self._symbols[index]
                 targets[at] = symbol.section, symbol.value + sum(addend)
         return targets
 

@@ -82,22 +82,27 @@ class LaunchParts:
 
     def work_off(self, worker: int, report: Report | None = None) -> int:
         """Runs parts as worker number `worker` until none is left, or one did not end; returns 0.
-        Calls `report` at each pause. If a part cannot be prepared, stops all parts and raises the
+        Calls `report` at each pause. If a part cannot be run, stops all parts and raises the
         exception."""
         while (part := self._next_part()) is not None:
             try:
-                work = self._prepare(part, worker)
+                work = self._begin(part, worker)
+                self.finish(work, self._run(work, partial(self._at_pause, work, report)))
             except BaseException:
-                self._stop_all()  # blocks of other parts may wait for these
+                self._stop_all()  # other parts may wait for this one
                 raise
-            work.share(self._late and self._late.begin(part))
-            with self._lock:
-                # A part of earlier blocks may have failed since this one was handed out.
-                work.is_stopped = self._is_broken or self._has_failed_before(part.start)
-                self._running.append(work)
-                self._preparing -= 1
-            self.finish(work, self._run(work, partial(self._at_pause, work, report)))
         return 0
+
+    def _begin(self, part: range, worker: int) -> WorkerLaunch:
+        """Returns a part that is ready to run as one of several."""
+        work = self._prepare(part, worker)
+        work.share(self._late and self._late.begin(part))
+        with self._lock:
+            # A part of earlier blocks may have failed since this one was handed out.
+            work.is_stopped = self._is_broken or self._has_failed_before(part.start)
+            self._running.append(work)
+            self._preparing -= 1
+        return work
 
     def _at_pause(self, work: WorkerLaunch, report: Report | None) -> None:
         """Calls `report`. If a part has its turn to update memory (`LateUpdates`), it performs what
@@ -173,11 +178,10 @@ class LaunchParts:
         )
 
     def _stop_all(self) -> None:
-        """Stops all parts, and hands out no more, after one could not be prepared."""
+        """Stops all parts, and hands out no more, after one could not be run."""
         with self._lock:
             self._is_broken = True
             self._left.clear()
-            self._preparing -= 1
             for work in self._running:
                 work.is_stopped = True
 
