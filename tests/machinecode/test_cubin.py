@@ -80,7 +80,7 @@ def test_as_nvdisasm_prints(name: str, tmp_path: Path) -> None:
     assert ptxas is not None
     assert nvdisasm is not None
     gpu = wl.Device(name)
-    module = gpu.compile(KERNEL.read_text())
+    module = gpu.compile(KERNEL.read_text(encoding="utf-8"))
     program = module["mandelbrot"].program
     text, _ = own_lines(program.module)
     architecture = architecture_of(text, gpu.spec.compute_capability)
@@ -88,7 +88,10 @@ def test_as_nvdisasm_prints(name: str, tmp_path: Path) -> None:
     (tmp_path / "k.cubin").write_bytes(made.binary)
     options = ("--print-code", "--print-line-info-ptx", "--print-instruction-encoding")
     printed = subprocess.run(
-        [nvdisasm, *options, str(tmp_path / "k.cubin")], capture_output=True, text=True, check=True
+        [nvdisasm, *options, str(tmp_path / "k.cubin")],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     ).stdout
     _, _, section = printed.partition(".text.mandelbrot ")
     section, _, _ = section.partition("\n//---")

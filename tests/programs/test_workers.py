@@ -79,8 +79,11 @@ def test_counts_of_integers_are_shared() -> None:
 @pytest.mark.usefixtures("share_every_launch")
 def test_what_could_show_the_order_of_blocks_has_one_worker() -> None:
     gpu = wl.Device("a100", workers=2)
-    source = 'extern "C" __global__ void k(float *sum) { atomicAdd(sum, 0.1f); }'
-    run = gpu.compile(source)["k"][2, 128](gpu.zeros(1, np.float32))
+    source = """
+    extern "C" __global__ void k(float *sum, float *before) {
+        before[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd(sum, 0.1f);
+    }"""
+    run = gpu.compile(source)["k"][2, 128](gpu.zeros(1, np.float32), gpu.zeros(256, np.float32))
     assert run.workers == 1
     assert "the result depends on the order of atomics at" in run.serial_reason
     saxpy = gpu.load(EXAMPLES / "saxpy.cu")["saxpy"][2, 32]

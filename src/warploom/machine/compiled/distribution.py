@@ -76,7 +76,8 @@ class DistributedLaunch:
                     return counted
         work = self._prepare(blocks)
         is_undecided = shared is None or shared.is_undecided
-        if may_share and is_undecided and not calls_host_in_order(self.program):
+        calls_host = work.launch_template.calls_host
+        if may_share and is_undecided and not (calls_host and calls_host_in_order(self.program)):
             shared, status = self._run_until_shared(work, shared, progress)
             if shared is not None and work.withheld and status == Status.ENDED:
                 return self._run_left(work, shared, progress)
