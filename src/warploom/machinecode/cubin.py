@@ -121,7 +121,7 @@ class _Elf:
             number = self.numbers.get(f"{prefix}{section}")
             relocations = b"" if number is None else self.data(number)
             for at, index, *addend in layout.iter_unpack(relocations):
-                symbol = self._symbols[index]
+                symbol = self._symbols[int(index)]
                 targets[at] = symbol.section, symbol.value + sum(addend)
         return targets
 
