@@ -12,15 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
-from warploom.analysis.linear.affine import (
-    LaunchInputs,
-    MemoryAccess,
-    block_indices,
-    global_accesses,
-)
+from warploom.analysis.linear.affine import MemoryAccess, global_accesses
 from warploom.analysis.linear.footprints import BlockConflicts, are_disjoint, block_conflicts
 from warploom.analysis.linear.forms import IndexVariable, form
 from warploom.analysis.linear.joins import LinearValue
+from warploom.analysis.linear.register_values import LaunchInputs, block_indices
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 N = 4096

@@ -13,9 +13,10 @@ from loop_programs import MIDDLE, loop_kernels
 
 import warploom as wl
 from warploom.analysis.linear.address_ranges import AddressRanges
-from warploom.analysis.linear.affine import GLOBAL_SPACES, LaunchInputs, LinearAnalysis
+from warploom.analysis.linear.affine import GLOBAL_SPACES, LinearAnalysis
 from warploom.analysis.linear.forms import Form, form
 from warploom.analysis.linear.joins import LinearValue, merged
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.analysis.linear.term_forms import as_type
 from warploom.core.types import S32, U32
 

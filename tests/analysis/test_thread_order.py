@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.analysis.linear.affine import LaunchInputs
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.analysis.linear.thread_order import are_threads_independent
 
 N = 1 << 14

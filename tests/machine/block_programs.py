@@ -12,8 +12,8 @@ from agreement import counts
 from hypothesis import strategies as st
 
 from warploom.abi.environment import Slot, Status
-from warploom.analysis.linear.affine import LaunchInputs
 from warploom.analysis.linear.footprints import block_conflicts
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.core.errors import MemoryFault
 from warploom.machine.caches import NO_CACHES
 from warploom.machine.compiled.engine import CompiledEngine

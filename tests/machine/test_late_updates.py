@@ -106,6 +106,52 @@ def test_sums_are_those_of_a_loop_over_threads(
     assert places.copy_to_host().tolist() == [max(range(place, N, 7)) for place in range(7)]
 
 
+FORMS = """
+.version 8.1
+.target sm_90
+.address_size 64
+.visible .entry forms(.param .u64 x, .param .u64 quads, .param .u64 pairs, .param .u64 generic)
+{
+  .reg .b32 %r<5>; .reg .b64 %d<6>; .reg .f32 %f<5>; .reg .b16 %h;
+  ld.param.u64 %d0, [x];
+  ld.param.u64 %d1, [quads];
+  ld.param.u64 %d2, [pairs];
+  ld.param.u64 %d3, [generic];
+  mov.u32 %r0, %ctaid.x;
+  mov.u32 %r1, %ntid.x;
+  mov.u32 %r2, %tid.x;
+  mad.lo.u32 %r0, %r0, %r1, %r2;
+  mul.wide.u32 %d4, %r0, 4;
+  add.u64 %d0, %d0, %d4;
+  ld.global.f32 %f0, [%d0];
+  mul.f32 %f1, %f0, 0f40000000;
+  mul.f32 %f2, %f0, 0f40400000;
+  red.global.add.v4.f32 [%d1], {%f0, %f1, %f2, %f0};
+  cvt.rn.f16.f32 %h, %f0;
+  mov.b32 %r3, {%h, %h};
+  red.global.add.noftz.f16x2 [%d2], %r3;
+  red.add.f32 [%d3], %f0;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_vectors_halves_and_generic_addresses(workers: int) -> None:
+    """Quads of numbers, pairs of halves, and an address whose state space is known at run time."""
+    gpu, x = wl.Device("h100", workers=workers), values()[: 64 * 100] % 2
+    quads, pairs = gpu.zeros(4, np.float32), gpu.zeros(2, np.float16)
+    generic = gpu.zeros(1, np.float32)
+    run = gpu.compile(FORMS, "ptx")["forms"][100, 64](gpu.to_device(x), quads, pairs, generic)
+    assert (run.workers, run.serial_reason) == (workers, "")
+    nowhere = np.zeros(len(x), int)
+    sums = [sums_in_order(x * np.float32(by), nowhere, 1)[0] for by in (1, 2, 3, 1)]
+    assert quads.copy_to_host().tolist() == sums
+    halves = sums_in_order(x.astype(np.float16), nowhere, 1)
+    assert pairs.copy_to_host().tolist() == [halves[0]] * 2
+    assert generic.copy_to_host() == sums[0]
+
+
 @pytest.mark.parametrize("workers", [1, 2, 8])
 def test_a_fault_leaves_the_sums_of_the_blocks_before_it(workers: int) -> None:
     gpu = wl.Device(workers=workers)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis
+from warploom.analysis.linear.affine import LinearAnalysis
 from warploom.analysis.linear.independent import independent_accesses
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.isa.instruction import Space
 from warploom.program.accesses import accesses
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis, global_accesses
+from warploom.analysis.linear.affine import LinearAnalysis, global_accesses
 from warploom.analysis.linear.independent import independent_accesses
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.isa.instruction import Space
 from warploom.program.accesses import accesses
 from warploom.program.program import Program

@@ -32,7 +32,7 @@ from warploom.timing.policies import (
 )
 
 if TYPE_CHECKING:
-    from warploom.analysis.linear.affine import LaunchInputs
+    from warploom.analysis.linear.register_values import LaunchInputs
     from warploom.machinecode.counted import MachineCounts
     from warploom.report.sections import Report
     from warploom.timing.record.record import Record
@@ -284,7 +284,7 @@ class Run:
     @property
     def _inputs(self) -> LaunchInputs:
         """Returns what is known of the launch before it runs."""
-        from warploom.analysis.linear.affine import LaunchInputs
+        from warploom.analysis.linear.register_values import LaunchInputs
 
         launch = self.launch
         return LaunchInputs(

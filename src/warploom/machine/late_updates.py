@@ -159,6 +159,7 @@ _free: list[PartLog] = []
 """Logs that no part uses, whose pages the system has committed as far as they were written."""
 
 MOST_FREE = 16
+"""Logs that are stored for other parts, at most, of some 12 MiB each where they have been full."""
 
 
 def _borrow(sizes: LogSizes) -> PartLog:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.analysis.linear.affine import LaunchInputs
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.core.errors import WarploomError
 from warploom.core.lazy import cached_property
 from warploom.machine.launch import WARP_SIZE

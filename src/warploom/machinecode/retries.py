@@ -13,8 +13,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis
+from warploom.analysis.linear.affine import LinearAnalysis
 from warploom.analysis.linear.lanes import WARP, LaneVariables
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.isa.instruction import Space
 from warploom.machinecode.evidence import Evidence, Executions, site_of
 from warploom.machinecode.graph import Node

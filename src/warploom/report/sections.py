@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from warploom.analysis.linear.affine import LaunchInputs
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.core.errors import Dim3
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.spec import DeviceSpec

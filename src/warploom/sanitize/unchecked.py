@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import cast
 
-from warploom.analysis.linear.affine import GLOBAL_SPACES, LaunchInputs, LinearAnalysis
+from warploom.analysis.linear.affine import GLOBAL_SPACES, LinearAnalysis
 from warploom.analysis.linear.independent import IndependentAccesses, independent_accesses
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.detector import layout as words
 from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from warploom.analysis.linear.affine import (
-    LinearAnalysis,
-    MemoryAccess,
-    block_indices,
-    thread_indices,
-)
+from warploom.analysis.linear.affine import LinearAnalysis, MemoryAccess
 from warploom.analysis.linear.conditions import facts_by_instruction
 from warploom.analysis.linear.dependence import AddressRange
 from warploom.analysis.linear.forms import form
 from warploom.analysis.linear.predicates import NO_FACTS, Facts
 from warploom.analysis.linear.ranges import Ranges
+from warploom.analysis.linear.register_values import block_indices, thread_indices
 from warploom.core.lazy import cached_property
 from warploom.isa.kinds import ACCESSES_BY_LANE, OpKind
 

@@ -97,7 +97,7 @@ class _Conditions:
                 sources = flatten_operands(
                     instruction.operands[len(instruction.operation.spec.destinations) :]
                 )
-                forms = [self.analysis.value(source, state).form for source in sources]
+                forms = [self.analysis.values.value(source, state).form for source in sources]
                 self.written[block.index][at] = dict(predicate_expressions(instruction, forms))
 
     def of_instructions(self) -> dict[int, Facts]:

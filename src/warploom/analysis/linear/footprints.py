@@ -20,13 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from warploom.analysis.linear.address_ranges import AddressRanges
-from warploom.analysis.linear.affine import (
-    GLOBAL_SPACES,
-    NOT_SHARED,
-    LaunchInputs,
-    LinearAnalysis,
-    MemoryAccess,
-)
+from warploom.analysis.linear.affine import GLOBAL_SPACES, NOT_SHARED, LinearAnalysis, MemoryAccess
 from warploom.analysis.linear.dependence import (
     AddressRange,
     never_overlap,
@@ -35,6 +29,7 @@ from warploom.analysis.linear.dependence import (
 from warploom.analysis.linear.forms import IndexVariable, form
 from warploom.analysis.linear.predicates import NO_FACTS
 from warploom.analysis.linear.ranges import Ranges
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.isa.commuting import commuting_operator, is_deferrable
 from warploom.isa.instruction import Instruction, Operand, Special, flatten_operands
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind

@@ -19,12 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from warploom.analysis.linear.address_ranges import AddressRanges
-from warploom.analysis.linear.affine import (
-    GLOBAL_SPACES,
-    TEXELS,
-    LinearAnalysis,
-    MemoryAccess,
-)
+from warploom.analysis.linear.affine import GLOBAL_SPACES, TEXELS, LinearAnalysis, MemoryAccess
 from warploom.analysis.linear.dependence import AddressRange, never_overlap, overlap_only_if_equal
 from warploom.analysis.linear.forms import IndexVariable
 from warploom.analysis.linear.intervals import (
@@ -139,7 +134,7 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
     (`IndependentAccesses.closed`). Both empty if a pointer may refer to any allocation, if the
     program has texture or surface accesses, or with more than MOST_PAIRS (20,000) pairs to
     compare."""
-    accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
+    accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.values.allocations
     candidates = {
         access
         for access in launch.candidates(accesses_here, Space.GLOBAL)

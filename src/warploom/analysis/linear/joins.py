@@ -140,6 +140,7 @@ class Joins:
         that decides it and the loop's header (`exits`)."""
         self._program = program
         self.last_counts: dict[tuple[int, int], Form] = {}
+        self._extents: dict[int, int] = {}
         self._loops = dominated_loops(program)
         self._deciding = list(self._deciding_blocks())
         self.irregular = set[tuple[str, int]]()
@@ -239,10 +240,15 @@ class Joins:
     def iterations(self, header: int) -> IndexVariable:
         """Returns the variable that counts the iterations of the loop with a header, before the one
         that begins."""
-        lasts = [last.high for (_, of), last in self.last_counts.items() if of == header]
-        extent = min(lasts) + 1 if lasts else None
-        name = f"iteration at {header}"
+        name, extent = f"iteration at {header}", self._extents.get(header)
         return IndexVariable(name, extent, at=frozenset((header,)), counts=True)
+
+    def add_last_counts(self, counts: Mapping[tuple[int, int], Form]) -> None:
+        """Adds to `last_counts`, which bound the variables of the loops."""
+        self.last_counts |= counts
+        for (_, header), last in counts.items():
+            extent = last.high + 1
+            self._extents[header] = min(extent, self._extents.get(header, extent))
 
     def exits(self) -> Iterator[tuple[int, int]]:
         """Yields the blocks that decide in each iteration of a loop whether it goes on, each with

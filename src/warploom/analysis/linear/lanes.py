@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warploom.analysis.linear.affine import thread_indices
 from warploom.analysis.linear.forms import Form, IndexVariable, form, quotient, remainder
+from warploom.analysis.linear.register_values import thread_indices
 from warploom.core.errors import Dim3
 
 WARP = 32

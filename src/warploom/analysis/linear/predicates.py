@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from warploom.analysis.linear.affine import argument_values
 from warploom.analysis.linear.forms import ELSEWHERE, BitUnion, Form, form, replaced
+from warploom.analysis.linear.register_values import argument_values
 from warploom.analysis.linear.term_forms import evaluate
 from warploom.core.types import PRED, ScalarType
 from warploom.isa.instruction import Guard, Instruction, Operand, Register, flatten_operands

@@ -14,12 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from warploom.analysis.linear.address_ranges import AddressRanges
-from warploom.analysis.linear.affine import (
-    GLOBAL_SPACES,
-    LaunchInputs,
-    LinearAnalysis,
-    MemoryAccess,
-)
+from warploom.analysis.linear.affine import GLOBAL_SPACES, LinearAnalysis, MemoryAccess
 from warploom.analysis.linear.footprints import (
     by_written_allocation,
     commuting_atomics,
@@ -28,6 +23,7 @@ from warploom.analysis.linear.footprints import (
 )
 from warploom.analysis.linear.independent import independent_in_shared
 from warploom.analysis.linear.intervals import barrier_intervals, is_barrier_of_all_threads
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses

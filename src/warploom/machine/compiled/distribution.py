@@ -91,9 +91,8 @@ class DistributedLaunch:
             self.template.block_times.record(work.seconds, len(blocks))
             if updates_memory(self.program):
                 self.template.block_times.record_alone(work.kernel, work.seconds / len(blocks))
-        reason = TOO_SHORT if may_share else ""
-        if may_share and self.template.block_times.is_contended:
-            reason = CONTENDED
+        too_short = CONTENDED if self.template.block_times.is_contended else TOO_SHORT
+        reason = too_short if may_share else ""
         if shared is not None:
             reason = failure_of(self.program) or shared.serial_reason
         return _checked(self._counted(work, reason), work)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from warploom.analysis.linear.affine import LaunchInputs
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.program.program import Program

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from warploom.abi.environment import Interleaving
-from warploom.analysis.linear.affine import NOT_SHARED, LaunchInputs
+from warploom.analysis.linear.affine import NOT_SHARED
 from warploom.analysis.linear.footprints import BlockConflicts, block_conflicts
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.analysis.linear.thread_order import are_threads_independent
 from warploom.cost.fields import CostRecord
 from warploom.isa.kinds import Needs

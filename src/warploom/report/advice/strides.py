@@ -10,9 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis
+from warploom.analysis.linear.affine import LinearAnalysis
 from warploom.analysis.linear.forms import Form
 from warploom.analysis.linear.lanes import LaneVariables
+from warploom.analysis.linear.register_values import LaunchInputs
 from warploom.core.errors import Dim3
 from warploom.isa.instruction import Space
 from warploom.observe.examples import Example
